@@ -1,0 +1,47 @@
+# Each target sets itself up: nothing but python3 and make is needed.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint format bench clean
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+# One stamp a set of extras: installed again only when pyproject.toml changes.
+.venv/.demo: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet -e '.[plot]'
+	@touch $@
+
+.venv/.test: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet -e '.[test]'
+	@touch $@
+
+.venv/.lint: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet -e '.[lint]'
+	@touch $@
+
+.venv/.bench: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet -e '.[bench]'
+	@touch $@
+
+demo: .venv/.demo  ## decompose a perturbed tensor, print a table, draw its spectrum
+	$(BIN)/quartic demo --out out
+
+test: .venv/.test  ## all tests, with coverage
+	$(BIN)/python -m pytest --cov --cov-report=term
+
+lint: .venv/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/.lint
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/.bench  ## the dense benchmark, all solvers; results are kept as data
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv out build dist .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov

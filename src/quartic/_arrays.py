@@ -1,0 +1,200 @@
+"""The one place that knows array libraries: namespaces, generators, memory, and Sym2.
+
+Sym2(R^d) is the space of symmetric ``d x d`` matrices, of dimension ``N = d (d + 1) / 2``.  A symmetric
+matrix is *packed* as its upper triangle, row by row, with the entries off the diagonal times ``sqrt(2)``:
+the packing is an isometry, ``<pack(X), pack(Y)> = <X, Y>_F``, so eigenvectors of a packed operator are
+packed eigenvectors of the operator.
+
+Every function here uses the array-API standard only, through the namespace of its input.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from functools import lru_cache
+from typing import Any
+
+import array_api_extra as xpx
+import numpy as np
+from array_api_compat import array_namespace, device, is_array_api_obj
+
+Array = Any  # an array of any library that follows the array-API standard
+
+__all__ = [
+    "Array",
+    "array_namespace",
+    "available_memory",
+    "check_random_state",
+    "descending",
+    "device",
+    "floor_of",
+    "from_numpy",
+    "is_array_api_obj",
+    "no_rows",
+    "orthonormalise",
+    "pack",
+    "pack_rank_one",
+    "packed_dim",
+    "standard_normal",
+    "to_numpy",
+    "unpack",
+    "unpacked_dim",
+    "working_dtype",
+    "write",
+]
+
+
+def packed_dim(d: int) -> int:
+    """Dimension ``N`` of Sym2(R^d)."""
+    return d * (d + 1) // 2
+
+
+def unpacked_dim(N: int) -> int:
+    """The ``d`` with ``N = d (d + 1) / 2``.
+
+    >>> unpacked_dim(packed_dim(36))
+    36
+    """
+    d = (math.isqrt(8 * N + 1) - 1) // 2
+    if packed_dim(d) != N:
+        raise ValueError(f"{N} is not d (d + 1) / 2 for any whole number d.")
+    return d
+
+
+@lru_cache(maxsize=16)
+def _triangle(d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Row and column of each packed entry, its factor, and the packed position of each entry of the matrix."""
+    i, j = np.triu_indices(d)
+    factor = np.where(i == j, 1.0, math.sqrt(2.0))
+    position = np.empty((d, d), dtype=np.int64)
+    position[i, j] = position[j, i] = np.arange(i.shape[0])
+    return i, j, factor, position
+
+
+def pack(X: Array) -> Array:
+    """Pack the symmetric parts of matrices ``(k, d, d)`` into a block ``(N, k)``."""
+    xp = array_namespace(X)
+    k, d, _ = X.shape
+    i, j, factor, _ = _triangle(d)
+    flat = xp.reshape(X, (k, d * d))
+    upper = xp.take(flat, from_numpy(i * d + j, X), axis=1)
+    lower = xp.take(flat, from_numpy(j * d + i, X), axis=1)
+    return xp.matrix_transpose((upper + lower) * from_numpy(factor / 2, X, X.dtype))  # (N, k)
+
+
+def unpack(Y: Array) -> Array:
+    """Inverse of :func:`pack`: a block ``(N, k)`` to symmetric matrices ``(k, d, d)``."""
+    xp = array_namespace(Y)
+    N, k = Y.shape
+    d = unpacked_dim(N)
+    _, _, factor, position = _triangle(d)
+    rows = xp.matrix_transpose(Y) / from_numpy(factor, Y, Y.dtype)  # (k, N)
+    return xp.reshape(xp.take(rows, from_numpy(position.reshape(-1), Y), axis=1), (k, d, d))
+
+
+def pack_rank_one(B: Array) -> Array:
+    """Pack ``b b'`` for each row of ``B (k, d)`` into a block ``(N, k)``."""
+    xp = array_namespace(B)
+    i, j, factor, _ = _triangle(B.shape[1])
+    columns = xp.matrix_transpose(B)  # (d, k)
+    left = xp.take(columns, from_numpy(i, B), axis=0)
+    right = xp.take(columns, from_numpy(j, B), axis=0)
+    return left * right * from_numpy(factor[:, None], B, B.dtype)
+
+
+def from_numpy(x: np.ndarray, like: Array, dtype: Any = None) -> Array:
+    """``x`` in the library and on the device of ``like``."""
+    return array_namespace(like).asarray(x, dtype=dtype, device=device(like))
+
+
+def no_rows(like: Array, d: int) -> Array:
+    """An empty set of vectors, ``(0, d)``."""
+    return array_namespace(like).zeros((0, d), dtype=like.dtype, device=device(like))
+
+
+def to_numpy(x: Array) -> np.ndarray:
+    """A NumPy array with the values of ``x``, moved to the host if need be."""
+    if isinstance(x, np.ndarray):
+        return x
+    if hasattr(x, "detach"):  # torch: leave the graph and the device first
+        x = x.detach().cpu()
+    elif hasattr(x, "get"):  # cupy
+        x = x.get()
+    return np.from_dlpack(x) if not hasattr(x, "__array__") else np.asarray(x)
+
+
+def working_dtype(T: Array) -> Any:
+    """The floating dtype in which an array is worked on: its own, or float64 for integers and bool."""
+    xp = array_namespace(T)
+    if xp.isdtype(T.dtype, ("bool", "integral")):
+        return xp.float64
+    return T.dtype
+
+
+def floor_of(dtype: Any, xp: Any) -> float:
+    """Machine precision of ``dtype``: what lies below it, relative to the largest value, is rounding."""
+    return float(xp.finfo(dtype).eps)
+
+
+def check_random_state(random_state: Any) -> np.random.Generator:
+    """A generator from None, a whole number, a Generator, or scikit-learn's RandomState."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31, size=4))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"random_state must be None, a whole number of at least 0, or a NumPy random generator; got {random_state!r}."
+        ) from error
+
+
+def standard_normal(rng: np.random.Generator, shape: tuple[int, ...], like: Array, dtype: Any = None) -> Array:
+    """Gaussians drawn in NumPy, then cast and moved: the same numbers for every library and device."""
+    return from_numpy(rng.standard_normal(shape), like, dtype or like.dtype)
+
+
+def descending(values: Array) -> Array:
+    """Indices that sort ``values`` from the largest to the smallest."""
+    return array_namespace(values).argsort(values, descending=True, stable=True)
+
+
+def orthonormalise(X: Array, floor: float = 0.0) -> Array:
+    """An orthonormal basis ``(N, r)`` of the columns of ``X (N, k)``; directions shorter than ``floor`` are dropped.
+
+    Twice through the eigendecomposition of the float64 Gram matrix: four matrix products, on a tall block
+    several times faster than Householder QR.  The first round leaves an error of the condition number
+    squared; the second starts from a well-conditioned block and leaves rounding only.
+    """
+    xp = array_namespace(X)
+    for round_ in range(2):
+        values, vectors = xp.linalg.eigh(xp.astype(xp.matrix_transpose(X) @ X, xp.float64))
+        if round_ == 0:
+            # Below the root of the precision, relative to the longest, a direction is rounding and not span.
+            floor = max(floor, math.sqrt(X.shape[1] * floor_of(X.dtype, xp) * max(float(values[-1]), 0.0)))
+            r = int(xp.count_nonzero(values > floor * floor))  # eigenvalues ascend: the last r are kept
+            if r == 0:
+                return X[:, :0]
+            values, vectors = values[X.shape[1] - r :], vectors[:, X.shape[1] - r :]
+        X = X @ xp.astype(vectors / xp.sqrt(values), X.dtype)
+    return X
+
+
+def write(out: Array, index: tuple[slice, ...], block: Array) -> Array:
+    """``out`` with ``block`` written at ``index``: in place where the library allows it."""
+    return xpx.at(out)[index].set(block)
+
+
+def available_memory() -> int | None:
+    """Bytes of host memory that can still be taken, or None where the system does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None

@@ -1,0 +1,1 @@
+"""One file per algorithm of the paper: pure functions on tensor forms and arrays."""

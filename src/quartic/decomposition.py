@@ -1,0 +1,541 @@
+"""``decompose``: from a tensor to certified components, and the result it returns."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+import time
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from quartic._arrays import (
+    Array,
+    array_namespace,
+    check_random_state,
+    floor_of,
+    from_numpy,
+    is_array_api_obj,
+    no_rows,
+    pack,
+    standard_normal,
+    to_numpy,
+)
+from quartic._files import atomic
+from quartic.algorithms.certify import certificates, is_certified
+from quartic.algorithms.postprocess import Evaluation, evaluate, postprocess
+from quartic.algorithms.recover import distinct, recover
+from quartic.algorithms.select import Selection, rank_above, rank_by_certificate, sharpest_drop
+from quartic.algorithms.truncate import OVERSAMPLING, Spectrum, leading_spectrum, spectral_norm
+from quartic.tensors.base import FourTensor
+from quartic.tensors.combine import deflate
+from quartic.tensors.factored import FactoredTensor
+from quartic.tensors.packed import PackedTensor, as_four_tensor
+
+FORMAT = 1  # version of the saved file
+
+Progress = Callable[[str, int], None]
+
+
+class DecompositionWarning(UserWarning):
+    """Something was asked for and not found; the message says what, and what to try."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """What happened, and the remedy if something did not work.
+
+    Attributes
+    ----------
+    code : str
+        ``complete``, ``uncertified``, ``incomplete``, ``no-gap``, ``contradiction`` or ``nothing``.
+    message : str
+        What happened, with the figures.
+    remedy : str
+        What to try; empty when nothing is wrong.
+    """
+
+    code: str
+    message: str
+    remedy: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything that was asked for is there and certified."""
+        return self.code == "complete"
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.remedy}".rstrip()
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """Components of a tensor, with what is known about them.
+
+    Attributes
+    ----------
+    components : array of shape (n, d)
+        Unit rows; the largest weight first, the largest entry of each positive.  In the library and on the device
+        of the tensor.
+    weights : array of shape (n,)
+        Least-squares weights in the units of the tensor.
+    certificates : array of shape (n,)
+        Lower bound on the squared correlation of each component with the nearest true one, given that the true
+        ones are orthonormal and that the spectral norm of the error is at most ``eps_assumed``.
+    eps : float
+        Measured: the spectral norm of ``T - sum_i w_i b_i^(x4)`` on Sym2, in the units of the tensor.
+    eps_assumed : float
+        The error the certificates rest on: what was given, or what the spectrum and the residual show.
+    rank : int
+        The rank that was given or chosen.
+    reason : str
+        How rank and eps were chosen.
+    status : Status
+    spectrum : ndarray
+        Leading eigenvalues of the tensor on Sym2, descending (Ritz values).
+    asymmetry : float
+        Relative distance of the input from the pair-symmetric tensors it was projected to.
+    sweeps : int
+        Applications of the tensor to a block of vectors, the measurement of ``eps`` not counted.
+    timings : dict
+        Seconds by stage.
+    """
+
+    components: Array
+    weights: Array
+    certificates: Array
+    eps: float
+    eps_assumed: float
+    rank: int
+    reason: str
+    status: Status
+    spectrum: np.ndarray
+    asymmetry: float = 0.0
+    sweeps: int = 0
+    timings: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def certified(self) -> Array:
+        """Mask of the components whose certificate exceeds 1/2."""
+        return from_numpy(is_certified(to_numpy(self.certificates)), self.components)
+
+    def to_tensor(self) -> Array:
+        """``sum_i w_i b_i^(x4)`` as an array ``(d, d, d, d)``."""
+        return FactoredTensor.from_components(self.weights, self.components).to_dense()
+
+    def summary(self, most: int = 20) -> str:
+        """A table of the first ``most`` components, and what is to be said about all of them."""
+        n, d = self.components.shape
+        certified = int(np.sum(to_numpy(self.certified)))
+        lines = [
+            f"{n} components in dimension {d}, {certified} certified",
+            f"status   {self.status}",
+            f"rank     {self.rank}: {self.reason}",
+            f"eps      {self.eps:.4g} measured, {self.eps_assumed:.4g} assumed by the certificates",
+        ]
+        if self.asymmetry:
+            lines.append(f"input    {self.asymmetry:.2e} of its norm was not pair-symmetric and was projected away")
+        lines.append(f"time     {sum(self.timings.values()):.3f} s, {self.sweeps} sweeps")
+        if n:
+            lines += ["", "  component      weight  certificate"]
+        weights, bounds = to_numpy(self.weights), to_numpy(self.certificates)
+        for i in range(min(n, most)):
+            mark = "" if bounds[i] > 0.5 else "  not certified"
+            lines.append(f"  {i:9d}  {weights[i]:10.4g}  {bounds[i]:11.4f}{mark}")
+        if n > most:
+            lines.append(f"  ... and {n - most} more")
+        return "\n".join(lines)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a ``.npz`` file, all at once or not at all; :meth:`load` reads it back as NumPy arrays."""
+        arrays = {name: to_numpy(getattr(self, name)) for name in _ARRAYS}
+        scalars = {name: np.asarray(getattr(self, name)) for name in _SCALARS}
+        status = np.asarray([self.status.code, self.status.message, self.status.remedy])
+        times = {"stages": np.asarray(list(self.timings), dtype=str), "seconds": np.asarray(list(self.timings.values()))}
+        with atomic(path) as out:
+            np.savez(out, format=np.asarray(FORMAT), status=status, **arrays, **scalars, **times)  # type: ignore[arg-type]
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Decomposition:
+        """Read what :meth:`save` wrote; nothing in the file is executed."""
+        try:
+            with np.load(path, allow_pickle=False) as data:
+                if int(data["format"]) != FORMAT:
+                    raise ValueError(
+                        f"{os.fspath(path)} has format {int(data['format'])}, this version of quartic reads {FORMAT}: "
+                        "save it again with this version."
+                    )
+                values: dict[str, Any] = {name: data[name] for name in _ARRAYS}
+                values |= {name: data[name].item() for name in _SCALARS}
+                values["status"] = Status(*(str(part) for part in data["status"]))
+                values["timings"] = dict(zip(data["stages"].tolist(), data["seconds"].tolist(), strict=True))
+        except (zipfile.BadZipFile, KeyError, EOFError, TypeError) as error:
+            raise ValueError(f"{os.fspath(path)} is not a decomposition saved by quartic: {error}") from error
+        return cls(**values)
+
+
+_ARRAYS = ("components", "weights", "certificates", "spectrum")
+_SCALARS = ("eps", "eps_assumed", "rank", "reason", "asymmetry", "sweeps")
+
+
+def decompose(
+    T: Any,
+    rank: int | None = None,
+    eps: float | None = None,
+    *,
+    find: int | None = None,
+    known: Any = None,
+    random_state: Any = None,
+    callback: Progress | None = None,
+) -> Decomposition:
+    """Decompose ``T = sum_i w_i a_i^(x4) + E`` with orthonormal ``a_i`` and an error of bounded spectral norm.
+
+    Parameters
+    ----------
+    T : array of shape (d, d, d, d) or (d*d, d*d), or FourTensor
+        Of any array library that follows the array-API standard, or a memory-mapped file; read in slabs.  What is
+        not pair-symmetric in it is projected away.
+    rank : int, optional
+        Number of components, at most ``d``.  Chosen by certificate when not given.
+    eps : float, optional
+        Bound on the spectral norm of ``E`` as a ``d^2 x d^2`` matrix, in the units of ``T``; weights should be at
+        least three times as large.  Estimated when not given.
+    find : int, optional
+        Stop when so many components are certified: ``find=1`` is Theorem 1.1.
+    known : array of shape (m, d), optional
+        Components that are known already.  They are deflated first, and counted in ``rank`` and in the result.
+    random_state : None, int or numpy.random.Generator
+        Two calls with the same whole number give the same answer.
+    callback : callable, optional
+        Called as ``callback(stage, done)`` while it works: sweeps or components so far, by stage.
+
+    Returns
+    -------
+    Decomposition
+
+    Notes
+    -----
+    Memory: a quarter of a dense ``T`` (its packed form), and some ten blocks of ``n`` packed vectors.
+
+    Examples
+    --------
+    >>> import quartic
+    >>> planted = quartic.datasets.planted_tensor(d=12, n=5, eps=0.1, random_state=0)
+    >>> result = quartic.decompose(planted.tensor, random_state=0)
+    >>> result.rank, result.status.code
+    (5, 'complete')
+    >>> quartic.metrics.match(planted.components, result.components).found(0.999)
+    5
+    """
+    rng = check_random_state(random_state)
+    stages = _Stages(callback)
+    with stages("pack"):
+        tensor = as_four_tensor(T)
+        unit = _unit(tensor, rng)
+        work = tensor.scaled(1.0 / unit)  # of magnitude about 1, where no square over- or underflows
+    rank, find = _check_counts(rank, find, tensor.dim)
+    B = _check_known(known, tensor, rank)
+    bound = _check_eps(eps, unit)
+    m = B.shape[0]
+    rest = None if rank is None else rank - m  # components that are still to be found
+
+    with stages("truncate") as progress:
+        left = work if m == 0 else deflate(work, _weights(evaluate(work, B), B), B)
+        spectrum = _truncate(left, rest, bound, rng, progress)
+    if bound is not None and m == 0 and bound >= spectrum.values[0]:
+        raise ValueError(
+            f"eps must lie below the largest eigenvalue of T, {spectrum.values[0] * unit:.4g}; got {eps:.4g}: "
+            "nothing would be left."
+        )
+    with stages("recover") as progress:
+        choice = _choose(spectrum, rest, tensor.dim - m, bound, _rounding(work), rng, progress)
+        n = m + choice.rank
+    # The span of a deflated tensor says nothing about T itself.
+    span = (spectrum, choice.rank) if m == 0 else None
+    assumed = spectrum.outside(choice.rank) if bound is None else bound
+
+    goal = n if find is None else min(find, n)
+    B, evaluation, sweeps = _recover_all(work, B, spectrum, choice, goal, (assumed, span), rng, stages)
+    with stages("certify"):
+        weights = _weights(evaluation, B)
+        bounds = certificates(assumed, B, span, evaluation)
+    with stages("measure") as progress:
+        measured = spectral_norm(deflate(work, weights, B), rng, progress)
+    if bound is None and B.shape[0] == n and measured > assumed:
+        # The fit errs by more than the spectrum shows: the certificates rest on what was seen.
+        assumed = measured
+        bounds = certificates(assumed, B, span, evaluation)
+
+    order = _canonical_order(B, weights, bounds, goal)
+    B, weights, bounds = _positive(B)[order, :], weights[order], bounds[order]
+    status = _status(bounds, n, goal, choice, bound, spectrum.outside(choice.rank), unit)
+    if status.code in ("incomplete", "nothing"):
+        warnings.warn(str(status), DecompositionWarning, stacklevel=2)
+    return Decomposition(
+        components=from_numpy(B, tensor.like, tensor.like.dtype),
+        weights=from_numpy(weights * unit, tensor.like, tensor.like.dtype),
+        certificates=from_numpy(bounds, tensor.like),
+        eps=measured * unit,
+        eps_assumed=assumed * unit,
+        rank=n,
+        reason=choice.reason,
+        status=status,
+        spectrum=spectrum.values * unit,
+        asymmetry=getattr(tensor, "asymmetry", 0.0),
+        sweeps=spectrum.sweeps + sweeps,
+        timings=stages.seconds,
+    )
+
+
+def _truncate(
+    T: FourTensor, rank: int | None, eps: float | None, rng: np.random.Generator, progress: Callable[[int], None]
+) -> Spectrum:
+    """Algorithm 4.1: the span for a rank, for an eps, or down to the sharpest drop of the spectrum."""
+    most = T.dim if rank is None else max(rank, 1)
+    rounding = _rounding(T)
+
+    def wanted(values: np.ndarray) -> int:
+        if rank is not None:
+            return most
+        if eps is not None:
+            return max(1, min(most, int(np.count_nonzero(values > eps))))
+        return sharpest_drop(values, most, rounding)
+
+    return leading_spectrum(T, most + OVERSAMPLING, rng=rng, wanted=wanted, callback=progress)
+
+
+def _rounding(T: FourTensor) -> float:
+    """Eigenvalues below this, relative to the largest, are rounding; measured on exact tensors, times eight."""
+    return 64 * floor_of(T.like.dtype, array_namespace(T.like)) * math.sqrt(T.pair_dim)
+
+
+def _choose(
+    spectrum: Spectrum,
+    rank: int | None,
+    most: int,
+    eps: float | None,
+    rounding: float,
+    rng: np.random.Generator,
+    progress: Callable[[int], None],
+) -> Selection:
+    """How many components the span holds: what was asked for, what lies above eps, or what certificates say."""
+    if rank is not None:
+        return Selection(rank, "given", None, True)
+    if eps is not None:
+        return rank_above(spectrum.values, eps, most)
+    return rank_by_certificate(
+        spectrum, most, rounding, lambda k: recover(spectrum.head(k).flattened(), rng, callback=progress)
+    )
+
+
+def _recover_all(
+    T: FourTensor,
+    B: Array,
+    spectrum: Spectrum,
+    choice: Selection,
+    goal: int,
+    certifying: tuple[float, tuple[Spectrum, int] | None],
+    rng: np.random.Generator,
+    stages: _Stages,
+) -> tuple[Array, Evaluation, int]:
+    """Algorithm 4.11 on the tensor itself: until ``goal`` components are there, or certified where fewer will do."""
+    xp = array_namespace(B)
+    n = B.shape[0] + choice.rank
+    sweeps = 0
+    fresh = choice.components
+    if goal < n and fresh is None:
+        # Theorem 1.1: a few components, certified, without the others.
+        with stages("recover") as progress:
+            some = recover(spectrum.head(choice.rank).flattened(), rng, find=goal, callback=progress)
+        with stages("postprocess"):
+            some, evaluation = _polish(T, some, B)
+            sweeps += 2
+        if int(np.sum(is_certified(certificates(certifying[0], some, certifying[1], evaluation)))) >= goal:
+            return some, evaluation, sweeps
+    if fresh is None:
+        with stages("recover") as progress:
+            fresh = recover(spectrum.head(choice.rank).flattened(), rng, callback=progress)
+    while True:
+        with stages("postprocess"):
+            fresh, evaluation = _polish(T, fresh, B)
+            sweeps += 2
+            if B.shape[0]:
+                B = xp.concat((B, fresh), axis=0)
+                evaluation = evaluate(T, B)
+                sweeps += 1
+            else:
+                B = fresh
+        if fresh.shape[0] == 0 or B.shape[0] >= n:
+            return B, evaluation, sweeps
+        # Steps (b) to (e), then (a) again with a new truncation of what is left.
+        with stages("truncate") as progress:
+            left = _truncate(deflate(T, _weights(evaluation, B), B), n - B.shape[0], None, rng, progress)
+            sweeps += left.sweeps
+        with stages("recover") as progress:
+            fresh = recover(left.head(n - B.shape[0]).flattened(), rng, callback=progress)
+
+
+def _polish(T: FourTensor, B: Array, known: Array) -> tuple[Array, Evaluation]:
+    """Algorithm 4.8 with the clean tensor: two sweeps; what fails its test, or is known already, goes."""
+    xp = array_namespace(B)
+    B = postprocess(T, B)
+    evaluation = evaluate(T, B)
+    rows = distinct(B, evaluation.scores, known)
+    return xp.take(B, rows, axis=0), evaluation.take(rows)
+
+
+def _weights(evaluation: Evaluation, B: Array) -> np.ndarray:
+    """Least-squares weights: the normal equations have the Gram matrix ``<b_i, b_j>^4``."""
+    C = np.asarray(to_numpy(B), dtype=np.float64)
+    values = np.asarray(to_numpy(evaluation.values), dtype=np.float64)
+    return np.linalg.lstsq((C @ C.T) ** 4, values, rcond=None)[0] if C.shape[0] else values
+
+
+def _canonical_order(B: Array, weights: np.ndarray, bounds: np.ndarray, goal: int) -> np.ndarray:
+    """The best ``goal`` by certificate, then the largest weight first; ties by the components themselves."""
+    kept = np.argsort(-bounds, kind="stable")[:goal]
+    scale = float(np.max(np.abs(weights), initial=0.0)) or 1.0
+    rounded = np.round(weights[kept] / scale, 6)
+    return kept[np.lexsort((*np.round(_positive(B)[kept], 6).T[::-1], -rounded))]
+
+
+def _positive(B: Array) -> np.ndarray:
+    """The components with the sign that makes the largest entry of each positive."""
+    C = np.asarray(to_numpy(B))
+    peaks = C[np.arange(C.shape[0]), np.argmax(np.abs(C), axis=1)] if C.shape[0] else np.ones(0)
+    return C * np.where(peaks < 0, -1.0, 1.0).astype(C.dtype)[:, None]
+
+
+def _status(
+    bounds: np.ndarray, n: int, goal: int, choice: Selection, eps: float | None, outside: float, unit: float
+) -> Status:
+    found, certified = bounds.shape[0], int(np.sum(is_certified(bounds)))
+    if found == 0:
+        return Status(
+            "nothing",
+            f"no component found; {choice.reason}.",
+            "T may hold no orthogonal components, or an error larger than they are.",
+        )
+    if found < goal:
+        return Status(
+            "incomplete",
+            f"{found} of {n} components found, {certified} certified.",
+            "The others are no rank-one parts of T: try rank=None, or a smaller rank.",
+        )
+    if eps is not None and outside > 1.01 * eps:
+        return Status(
+            "contradiction",
+            f"eps = {eps * unit:.3g} was given, but no {n} components fit T to better than {outside * unit:.3g}; "
+            f"{certified} of {found} certified under an assumption that does not hold.",
+            "Leave eps out, or give a larger one.",
+        )
+    if not choice.convincing:
+        return Status(
+            "no-gap",
+            f"{found} components found, {certified} certified; {choice.reason}.",
+            "Give the rank if you know it.",
+        )
+    if certified < found:
+        return Status(
+            "uncertified",
+            f"all {found} components found, {certified} certified.",
+            "The error is too large against the weights to prove the others; a smaller eps, if you know one, may.",
+        )
+    return Status("complete", f"all {found} components found and certified.")
+
+
+def _unit(T: FourTensor, rng: np.random.Generator) -> float:
+    """A power of two near the magnitude of ``T``."""
+    if isinstance(T, PackedTensor):
+        return T.unit
+    xp = array_namespace(T.like)
+    eye = pack(xp.eye(T.dim, dtype=T.like.dtype)[None, ...])
+    probe = xp.concat((eye, standard_normal(rng, (T.pair_dim, 3), T.like)), axis=1)
+    largest = float(xp.max(xp.abs(T.apply(probe))))
+    if not math.isfinite(largest):
+        raise ValueError("T is not finite: its product with a vector of ordinary size is not a number.")
+    if largest == 0:
+        raise ValueError("T is the zero tensor: there is nothing to decompose.")
+    return 2.0 ** math.frexp(largest)[1]
+
+
+def _check_counts(rank: int | None, find: int | None, d: int) -> tuple[int | None, int | None]:
+    N = d * (d + 1) // 2
+    checked = []
+    for name, value in (("rank", rank), ("find", find)):
+        if value is not None:
+            try:
+                value = operator.index(value)
+            except TypeError:
+                raise ValueError(f"{name} must be a whole number or None; got {value!r}.") from None
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1; got {value}.")
+            if value > d:
+                reach = f"a tensor of dimension {d} has at most {d} orthogonal components"
+                if value > N:
+                    reach += f", and rank at most {N} on Sym2"
+                raise ValueError(f"{name} must be at most {d}; got {value}: {reach}.")
+        checked.append(value)
+    rank, find = checked
+    if rank is not None and find is not None and find > rank:
+        raise ValueError(f"find must be at most rank = {rank}; got {find}.")
+    return rank, find
+
+
+def _check_eps(eps: float | None, unit: float) -> float | None:
+    if eps is None:
+        return None
+    try:
+        eps = float(eps)
+    except (TypeError, ValueError):
+        raise ValueError(f"eps must be a number or None; got {eps!r}.") from None
+    if not (eps >= 0 and math.isfinite(eps)):
+        raise ValueError(f"eps must be finite and not negative; got {eps}.")
+    return eps / unit
+
+
+def _check_known(known: Any, T: FourTensor, rank: int | None) -> Array:
+    """Known components as unit rows, ``(m, d)``; no rows when there are none."""
+    if known is None:
+        return no_rows(T.like, T.dim)
+    rows = known if is_array_api_obj(known) else np.asarray(known)
+    rows = np.asarray(to_numpy(rows), dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != T.dim:
+        raise ValueError(f"known must hold components as rows, shape (m, {T.dim}); got shape {rows.shape}.")
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    if not np.all(np.isfinite(rows)) or not np.all(norms > 0):
+        raise ValueError("known must hold finite rows that are not zero.")
+    if rank is not None and rows.shape[0] > rank:
+        raise ValueError(f"known holds {rows.shape[0]} components, more than rank = {rank}.")
+    rows = rows / norms
+    overlaps = np.abs(rows @ rows.T) - np.eye(rows.shape[0])
+    if np.max(overlaps, initial=0.0) ** 2 > 0.5:
+        i, j = np.unravel_index(int(np.argmax(overlaps)), overlaps.shape)
+        raise ValueError(f"known holds one component twice: rows {i} and {j} are less than 45 degrees apart.")
+    return from_numpy(rows, T.like, T.like.dtype)
+
+
+class _Stages:
+    """Seconds by stage, and progress to whoever asked for it."""
+
+    def __init__(self, callback: Progress | None) -> None:
+        self.seconds: dict[str, float] = {}
+        self.callback = callback
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[Callable[[int], None]]:
+        start = time.perf_counter()
+
+        def progress(done: int) -> None:
+            if self.callback is not None:
+                self.callback(stage, done)
+
+        progress(0)
+        yield progress
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start

@@ -1,0 +1,79 @@
+"""The interface of every tensor form: a symmetric operator on Sym2(R^d).
+
+A 4-tensor ``T`` enters the paper through its square flattening ``T_{12,34}``, a ``d^2 x d^2`` matrix.  Its
+projection to pair-symmetric tensors (average over 1<->2, 3<->4 and the transpose) fixes ``a^(x4)``, never
+increases the spectral norm of an error, and acts on Sym2 alone: an ``N x N`` operator, a quarter of the
+memory and of the arithmetic.  A form has to know one thing, how to apply that operator to a packed block.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from quartic._arrays import Array, array_namespace, device, pack_rank_one, packed_dim, unpack
+
+
+class FourTensor(ABC):
+    """A pair-symmetric 4-tensor, known by its action on Sym2.
+
+    Attributes
+    ----------
+    dim : int
+        ``d``, the length of each mode.
+    like : array
+        Any array of the library, dtype and device in which the form computes.
+    """
+
+    dim: int
+    like: Array
+
+    @abstractmethod
+    def apply(self, X: Array) -> Array:
+        """Apply the operator to a packed block.
+
+        Parameters
+        ----------
+        X : array of shape (N, k), dtype of ``like``
+            Packed symmetric matrices, one per column.
+
+        Returns
+        -------
+        array of shape (N, k), dtype of ``like``
+            Products are accumulated in that dtype; whoever needs more casts before.
+        """
+
+    @property
+    def pair_dim(self) -> int:
+        """``N = d (d + 1) / 2``, the size of the packed operator."""
+        return packed_dim(self.dim)
+
+    def scaled(self, factor: float) -> FourTensor:
+        """The tensor times a number, without a copy of its data."""
+        from quartic.tensors.combine import Sum
+
+        return Sum([(factor, self)])
+
+    def apply_rank_one(self, B: Array) -> Array:
+        """``T(b (x) b)`` for each row of ``B (k, d)``, as a packed block ``(N, k)``: one sweep."""
+        return self.apply(pack_rank_one(B))
+
+    def to_packed(self) -> Array:
+        """The packed matrix ``(N, N)``."""
+        xp = array_namespace(self.like)
+        return self.apply(xp.eye(self.pair_dim, dtype=self.like.dtype, device=device(self.like)))
+
+    def to_dense(self) -> Array:
+        """The full array ``(d, d, d, d)``; for small ``d`` only, it holds ``d^4`` numbers."""
+        xp = array_namespace(self.like)
+        d, N = self.dim, self.pair_dim
+        half = xp.reshape(unpack(self.to_packed()), (N, d * d))  # modes 1, 2 unpacked
+        full = unpack(half)  # (d*d, d, d)
+        return xp.reshape(full, (d, d, d, d))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(dim={self.dim}, dtype={_dtype_name(self.like)})"
+
+
+def _dtype_name(like: Any) -> str:
+    return str(like.dtype).rsplit(".", maxsplit=1)[-1]

@@ -1,0 +1,59 @@
+"""The factored form ``sum_k lam_k U_k (x) U_k``: what is left after Algorithm 4.1, in ``n d^2`` numbers."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from quartic._arrays import Array, array_namespace, pack_rank_one, unpack, unpacked_dim
+from quartic.tensors.base import FourTensor
+
+
+class FactoredTensor(FourTensor):
+    """A low-rank tensor on Sym2.
+
+    Parameters
+    ----------
+    lam : array of shape (k,)
+        Weights.
+    U : array of shape (N, k)
+        Packed symmetric matrices; orthonormal in the Frobenius product when they come from a truncation.
+    """
+
+    def __init__(self, lam: Array, U: Array) -> None:
+        if lam.shape != (U.shape[1],):
+            raise ValueError(f"lam must have one weight for each of the {U.shape[1]} columns of U; got {lam.shape}.")
+        self.lam = lam
+        self.U = U
+        self.dim = unpacked_dim(U.shape[0])
+        self.like = U
+
+    @classmethod
+    def from_components(cls, weights: Array, B: Array) -> FactoredTensor:
+        """``sum_i w_i b_i^(x4)`` from ``weights (n,)`` and the rows of ``B (n, d)``."""
+        return cls(weights, pack_rank_one(B))
+
+    @property
+    def rank(self) -> int:
+        """Number of terms."""
+        return self.U.shape[1]
+
+    @cached_property
+    def matrices(self) -> Array:
+        """The ``U_k`` unpacked, ``(k, d, d)``."""
+        return unpack(self.U)
+
+    def apply(self, X: Array) -> Array:
+        xp = array_namespace(self.U)
+        return self.U @ (self.lam[:, None] * (xp.matrix_transpose(self.U) @ X))
+
+    def scaled(self, factor: float) -> FactoredTensor:
+        return FactoredTensor(self.lam * factor, self.U)
+
+    def flattened(self) -> FactoredTensor:
+        """The same span with every weight 1: the projector ``sum_k U_k (x) U_k``.
+
+        If the ``U_k`` span the ``a_i (x) a_i`` of orthonormal ``a_i``, this is ``sum_i a_i^(x4)`` exactly,
+        whatever the weights were.
+        """
+        xp = array_namespace(self.U)
+        return FactoredTensor(xp.ones_like(self.lam), self.U)
