@@ -17,7 +17,7 @@ from typing import Any
 
 import array_api_extra as xpx
 import numpy as np
-from array_api_compat import array_namespace, device, is_array_api_obj
+from array_api_compat import array_namespace, device, is_array_api_obj, is_cupy_array, is_torch_array
 
 Array = Any  # an array of any library that follows the array-API standard
 
@@ -26,6 +26,7 @@ __all__ = [
     "array_namespace",
     "available_memory",
     "check_random_state",
+    "contiguous",
     "descending",
     "device",
     "floor_of",
@@ -97,10 +98,17 @@ def pack_rank_one(B: Array) -> Array:
     """Pack ``b b'`` for each row of ``B (k, d)`` into a block ``(N, k)``."""
     xp = array_namespace(B)
     i, j, factor, _ = _triangle(B.shape[1])
-    columns = xp.matrix_transpose(B)  # (d, k)
+    columns = contiguous(xp.matrix_transpose(B))  # (d, k): rows are gathered, so they should lie together
     left = xp.take(columns, from_numpy(i, B), axis=0)
     right = xp.take(columns, from_numpy(j, B), axis=0)
     return left * right * from_numpy(factor[:, None], B, B.dtype)
+
+
+def contiguous(x: Array) -> Array:
+    """``x`` laid out row by row; the standard has no word for it, and other libraries need none."""
+    if isinstance(x, np.ndarray):
+        return np.ascontiguousarray(x)
+    return x.contiguous() if is_torch_array(x) else x
 
 
 def from_numpy(x: np.ndarray, like: Array, dtype: Any = None) -> Array:
@@ -115,21 +123,18 @@ def no_rows(like: Array, d: int) -> Array:
 
 def to_numpy(x: Array) -> np.ndarray:
     """A NumPy array with the values of ``x``, moved to the host if need be."""
-    if isinstance(x, np.ndarray):
-        return x
-    if hasattr(x, "detach"):  # torch: leave the graph and the device first
+    if is_torch_array(x):
         x = x.detach().cpu()
-    elif hasattr(x, "get"):  # cupy
+    elif is_cupy_array(x):
         x = x.get()
-    return np.from_dlpack(x) if not hasattr(x, "__array__") else np.asarray(x)
+    return np.asarray(x) if hasattr(x, "__array__") or not hasattr(x, "__dlpack__") else np.from_dlpack(x)
 
 
 def working_dtype(T: Array) -> Any:
     """The floating dtype in which an array is worked on: its own, or float64 for integers and bool."""
     xp = array_namespace(T)
-    if xp.isdtype(T.dtype, ("bool", "integral")):
-        return xp.float64
-    return T.dtype
+    dtype = T.dtype.newbyteorder("=") if isinstance(T, np.ndarray) else T.dtype  # files may have the other byte order
+    return xp.float64 if xp.isdtype(dtype, ("bool", "integral")) else dtype
 
 
 def floor_of(dtype: Any, xp: Any) -> float:
@@ -145,7 +150,8 @@ def check_random_state(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"random_state must be None, a whole number of at least 0, or a NumPy random generator; got {random_state!r}."
+            "random_state must be None, a whole number of at least 0, or a NumPy random generator; "
+            f"got {random_state!r}."
         ) from error
 
 

@@ -19,7 +19,6 @@ class PlantedTensor:
 
     Attributes
     ----------
-    tensor : ndarray of shape (d, d, d, d)
     components : ndarray of shape (n, d)
         Orthonormal rows.
     weights : ndarray of shape (n,)
@@ -27,6 +26,7 @@ class PlantedTensor:
         The error packed on Sym2, of spectral norm eps; ``N = d (d + 1) / 2``.
     packed : ndarray of shape (N, N)
         The tensor packed on Sym2.
+    tensor : ndarray of shape (d, d, d, d)
     """
 
     components: np.ndarray
@@ -36,6 +36,7 @@ class PlantedTensor:
 
     @property
     def tensor(self) -> np.ndarray:
+        """The full array, unpacked on demand."""
         d = self.components.shape[1]
         half = unpack(self.packed).reshape(self.packed.shape[0], d * d)
         return unpack(half).reshape(d, d, d, d)

@@ -21,9 +21,7 @@ from quartic._arrays import (
     check_random_state,
     floor_of,
     from_numpy,
-    is_array_api_obj,
     no_rows,
-    pack,
     standard_normal,
     to_numpy,
 )
@@ -36,7 +34,7 @@ from quartic.algorithms.truncate import OVERSAMPLING, Spectrum, leading_spectrum
 from quartic.tensors.base import FourTensor
 from quartic.tensors.combine import deflate
 from quartic.tensors.factored import FactoredTensor
-from quartic.tensors.packed import PackedTensor, as_four_tensor
+from quartic.tensors.packed import as_four_tensor
 
 FORMAT = 1  # version of the saved file
 
@@ -157,7 +155,10 @@ class Decomposition:
         arrays = {name: to_numpy(getattr(self, name)) for name in _ARRAYS}
         scalars = {name: np.asarray(getattr(self, name)) for name in _SCALARS}
         status = np.asarray([self.status.code, self.status.message, self.status.remedy])
-        times = {"stages": np.asarray(list(self.timings), dtype=str), "seconds": np.asarray(list(self.timings.values()))}
+        times = {
+            "stages": np.asarray(list(self.timings), dtype=str),
+            "seconds": np.asarray(list(self.timings.values())),
+        }
         with atomic(path) as out:
             np.savez(out, format=np.asarray(FORMAT), status=status, **arrays, **scalars, **times)  # type: ignore[arg-type]
 
@@ -207,7 +208,8 @@ def decompose(
         Bound on the spectral norm of ``E`` as a ``d^2 x d^2`` matrix, in the units of ``T``; weights should be at
         least three times as large.  Estimated when not given.
     find : int, optional
-        Stop when so many components are certified: ``find=1`` is Theorem 1.1.
+        Stop when so many components, besides the known ones, are certified: ``find=1`` is Theorem 1.1.  The
+        measured ``eps`` of the result then holds what was not looked for.
     known : array of shape (m, d), optional
         Components that are known already.  They are deflated first, and counted in ``rank`` and in the result.
     random_state : None, int or numpy.random.Generator
@@ -237,13 +239,14 @@ def decompose(
     stages = _Stages(callback)
     with stages("pack"):
         tensor = as_four_tensor(T)
-        unit = _unit(tensor, rng)
-        work = tensor.scaled(1.0 / unit)  # of magnitude about 1, where no square over- or underflows
+        work = tensor.scaled(1.0 / tensor.unit)
+        unit = _magnitude(work, rng)
+        work, unit = work.scaled(1.0 / unit), unit * tensor.unit  # near 1, where no square over- or underflows
     rank, find = _check_counts(rank, find, tensor.dim)
     B = _check_known(known, tensor, rank)
     bound = _check_eps(eps, unit)
     m = B.shape[0]
-    rest = None if rank is None else rank - m  # components that are still to be found
+    rest = None if rank is None else rank - m  # components that are still to be found, at most
 
     with stages("truncate") as progress:
         left = work if m == 0 else deflate(work, _weights(evaluate(work, B), B), B)
@@ -254,14 +257,18 @@ def decompose(
             "nothing would be left."
         )
     with stages("recover") as progress:
-        choice = _choose(spectrum, rest, tensor.dim - m, bound, _rounding(work), rng, progress)
+        choice = _choose(spectrum, rest, m, bound, rng, progress)
         n = m + choice.rank
     # The span of a deflated tensor says nothing about T itself.
     span = (spectrum, choice.rank) if m == 0 else None
     assumed = spectrum.outside(choice.rank) if bound is None else bound
 
-    goal = n if find is None else min(find, n)
-    B, evaluation, sweeps = _recover_all(work, B, spectrum, choice, goal, (assumed, span), rng, stages)
+    goal = n if find is None else min(m + find, n)
+
+    def certified(B: Array, evaluation: Evaluation) -> np.ndarray:
+        return is_certified(certificates(assumed, B, span, evaluation))
+
+    B, evaluation, sweeps = _recover_all(work, B, spectrum, choice, goal, certified, rng, stages)
     with stages("certify"):
         weights = _weights(evaluation, B)
         bounds = certificates(assumed, B, span, evaluation)
@@ -272,7 +279,7 @@ def decompose(
         assumed = measured
         bounds = certificates(assumed, B, span, evaluation)
 
-    order = _canonical_order(B, weights, bounds, goal)
+    order = _canonical_order(B, weights, bounds, m, goal)
     B, weights, bounds = _positive(B)[order, :], weights[order], bounds[order]
     status = _status(bounds, n, goal, choice, bound, spectrum.outside(choice.rank), unit)
     if status.code in ("incomplete", "nothing"):
@@ -298,14 +305,13 @@ def _truncate(
 ) -> Spectrum:
     """Algorithm 4.1: the span for a rank, for an eps, or down to the sharpest drop of the spectrum."""
     most = T.dim if rank is None else max(rank, 1)
-    rounding = _rounding(T)
 
     def wanted(values: np.ndarray) -> int:
         if rank is not None:
             return most
         if eps is not None:
             return max(1, min(most, int(np.count_nonzero(values > eps))))
-        return sharpest_drop(values, most, rounding)
+        return sharpest_drop(values, most, _rounding(T) * abs(values[0]))
 
     return leading_spectrum(T, most + OVERSAMPLING, rng=rng, wanted=wanted, callback=progress)
 
@@ -318,19 +324,27 @@ def _rounding(T: FourTensor) -> float:
 def _choose(
     spectrum: Spectrum,
     rank: int | None,
-    most: int,
+    m: int,
     eps: float | None,
-    rounding: float,
     rng: np.random.Generator,
     progress: Callable[[int], None],
 ) -> Selection:
-    """How many components the span holds: what was asked for, what lies above eps, or what certificates say."""
+    """How many components besides ``m`` known ones: as asked for, as lie above eps, or as certificates say."""
     if rank is not None:
         return Selection(rank, "given", None, True)
+    span = spectrum.head(0)
+    most = span.dim - m
     if eps is not None:
         return rank_above(spectrum.values, eps, most)
+    if most == 0:
+        return Selection(0, "every dimension holds a known component", None, True)
+    floor = _rounding(span) * abs(spectrum.values[0])
     return rank_by_certificate(
-        spectrum, most, rounding, lambda k: recover(spectrum.head(k).flattened(), rng, callback=progress)
+        spectrum,
+        most,
+        floor,
+        lambda k: recover(spectrum.head(k).flattened(), rng, callback=progress),
+        least=0 if m else 1,
     )
 
 
@@ -340,38 +354,32 @@ def _recover_all(
     spectrum: Spectrum,
     choice: Selection,
     goal: int,
-    certifying: tuple[float, tuple[Spectrum, int] | None],
+    certified: Callable[[Array, Evaluation], np.ndarray],
     rng: np.random.Generator,
     stages: _Stages,
 ) -> tuple[Array, Evaluation, int]:
     """Algorithm 4.11 on the tensor itself: until ``goal`` components are there, or certified where fewer will do."""
-    xp = array_namespace(B)
     n = B.shape[0] + choice.rank
     sweeps = 0
     fresh = choice.components
     if goal < n and fresh is None:
         # Theorem 1.1: a few components, certified, without the others.
         with stages("recover") as progress:
-            some = recover(spectrum.head(choice.rank).flattened(), rng, find=goal, callback=progress)
+            some = recover(spectrum.head(choice.rank).flattened(), rng, find=goal - B.shape[0], callback=progress)
         with stages("postprocess"):
-            some, evaluation = _polish(T, some, B)
-            sweeps += 2
-        if int(np.sum(is_certified(certificates(certifying[0], some, certifying[1], evaluation)))) >= goal:
-            return some, evaluation, sweeps
+            both, evaluation = _extended(T, B, some)
+            sweeps += 3
+        if int(np.sum(certified(both, evaluation)[B.shape[0] :])) >= goal - B.shape[0]:
+            return both, evaluation, sweeps
     if fresh is None:
         with stages("recover") as progress:
             fresh = recover(spectrum.head(choice.rank).flattened(), rng, callback=progress)
     while True:
+        before = B.shape[0]
         with stages("postprocess"):
-            fresh, evaluation = _polish(T, fresh, B)
-            sweeps += 2
-            if B.shape[0]:
-                B = xp.concat((B, fresh), axis=0)
-                evaluation = evaluate(T, B)
-                sweeps += 1
-            else:
-                B = fresh
-        if fresh.shape[0] == 0 or B.shape[0] >= n:
+            B, evaluation = _extended(T, B, fresh)
+            sweeps += 2 if before == 0 else 3
+        if B.shape[0] == before or B.shape[0] >= n:
             return B, evaluation, sweeps
         # Steps (b) to (e), then (a) again with a new truncation of what is left.
         with stages("truncate") as progress:
@@ -381,13 +389,20 @@ def _recover_all(
             fresh = recover(left.head(n - B.shape[0]).flattened(), rng, callback=progress)
 
 
-def _polish(T: FourTensor, B: Array, known: Array) -> tuple[Array, Evaluation]:
-    """Algorithm 4.8 with the clean tensor: two sweeps; what fails its test, or is known already, goes."""
+def _extended(T: FourTensor, B: Array, fresh: Array) -> tuple[Array, Evaluation]:
+    """``B`` with what Algorithm 4.8 makes of fresh candidates on the clean tensor, and all of it evaluated there.
+
+    What fails the acceptance test, or turns out to be known, goes.  Two sweeps, three if ``B`` is not empty.
+    """
     xp = array_namespace(B)
-    B = postprocess(T, B)
-    evaluation = evaluate(T, B)
-    rows = distinct(B, evaluation.scores, known)
-    return xp.take(B, rows, axis=0), evaluation.take(rows)
+    fresh = postprocess(T, fresh)
+    evaluation = evaluate(T, fresh)
+    rows = distinct(fresh, evaluation.scores, B)
+    fresh, evaluation = xp.take(fresh, rows, axis=0), evaluation.take(rows)
+    if B.shape[0] == 0:
+        return fresh, evaluation
+    B = xp.concat((B, fresh), axis=0)
+    return B, evaluate(T, B)
 
 
 def _weights(evaluation: Evaluation, B: Array) -> np.ndarray:
@@ -397,9 +412,9 @@ def _weights(evaluation: Evaluation, B: Array) -> np.ndarray:
     return np.linalg.lstsq((C @ C.T) ** 4, values, rcond=None)[0] if C.shape[0] else values
 
 
-def _canonical_order(B: Array, weights: np.ndarray, bounds: np.ndarray, goal: int) -> np.ndarray:
-    """The best ``goal`` by certificate, then the largest weight first; ties by the components themselves."""
-    kept = np.argsort(-bounds, kind="stable")[:goal]
+def _canonical_order(B: Array, weights: np.ndarray, bounds: np.ndarray, m: int, goal: int) -> np.ndarray:
+    """The ``m`` known and the best others by certificate, ``goal`` in all; largest weight first, ties by entries."""
+    kept = np.concatenate((np.arange(m), m + np.argsort(-bounds[m:], kind="stable")))[:goal]
     scale = float(np.max(np.abs(weights), initial=0.0)) or 1.0
     rounded = np.round(weights[kept] / scale, 6)
     return kept[np.lexsort((*np.round(_positive(B)[kept], 6).T[::-1], -rounded))]
@@ -419,13 +434,14 @@ def _status(
     if found == 0:
         return Status(
             "nothing",
-            f"no component found; {choice.reason}.",
-            "T may hold no orthogonal components, or an error larger than they are.",
+            f"no component found for rank {n} ({choice.reason}).",
+            "T may hold no orthogonal components, an error larger than they are, or more components than the rank.",
         )
+    plural = "component" if found == 1 else "components"
     if found < goal:
         return Status(
             "incomplete",
-            f"{found} of {n} components found, {certified} certified.",
+            f"{found} of {goal} components found, {certified} certified.",
             "The others are no rank-one parts of T: try rank=None, or a smaller rank.",
         )
     if eps is not None and outside > 1.01 * eps:
@@ -438,31 +454,27 @@ def _status(
     if not choice.convincing:
         return Status(
             "no-gap",
-            f"{found} components found, {certified} certified; {choice.reason}.",
+            f"{found} {plural} found, {certified} certified; {choice.reason}.",
             "Give the rank if you know it.",
         )
     if certified < found:
         return Status(
             "uncertified",
-            f"all {found} components found, {certified} certified.",
+            f"{found} {plural} found, as many as asked for or expected, {certified} certified.",
             "The error is too large against the weights to prove the others; a smaller eps, if you know one, may.",
         )
-    return Status("complete", f"all {found} components found and certified.")
+    return Status("complete", f"{found} {plural} found and certified, {'all there are' if found == n else 'as asked'}.")
 
 
-def _unit(T: FourTensor, rng: np.random.Generator) -> float:
-    """A power of two near the magnitude of ``T``."""
-    if isinstance(T, PackedTensor):
-        return T.unit
+def _magnitude(T: FourTensor, rng: np.random.Generator) -> float:
+    """A power of two near the largest entry of ``T`` times a Gaussian vector."""
     xp = array_namespace(T.like)
-    eye = pack(xp.eye(T.dim, dtype=T.like.dtype)[None, ...])
-    probe = xp.concat((eye, standard_normal(rng, (T.pair_dim, 3), T.like)), axis=1)
-    largest = float(xp.max(xp.abs(T.apply(probe))))
+    largest = float(xp.max(xp.abs(T.apply(standard_normal(rng, (T.pair_dim, 1), T.like)))))
     if not math.isfinite(largest):
-        raise ValueError("T is not finite: its product with a vector of ordinary size is not a number.")
+        raise ValueError("T is not finite, or too large to be multiplied: check its entries, or divide it by a number.")
     if largest == 0:
         raise ValueError("T is the zero tensor: there is nothing to decompose.")
-    return 2.0 ** math.frexp(largest)[1]
+    return 2.0 ** min(max(math.frexp(largest)[1], -1000), 1000)
 
 
 def _check_counts(rank: int | None, find: int | None, d: int) -> tuple[int | None, int | None]:
@@ -470,10 +482,9 @@ def _check_counts(rank: int | None, find: int | None, d: int) -> tuple[int | Non
     checked = []
     for name, value in (("rank", rank), ("find", find)):
         if value is not None:
-            try:
-                value = operator.index(value)
-            except TypeError:
-                raise ValueError(f"{name} must be a whole number or None; got {value!r}.") from None
+            if isinstance(value, bool) or not hasattr(value, "__index__"):
+                raise ValueError(f"{name} must be a whole number or None; got {value!r}.")
+            value = operator.index(value)
             if value < 1:
                 raise ValueError(f"{name} must be at least 1; got {value}.")
             if value > d:
@@ -491,10 +502,9 @@ def _check_counts(rank: int | None, find: int | None, d: int) -> tuple[int | Non
 def _check_eps(eps: float | None, unit: float) -> float | None:
     if eps is None:
         return None
-    try:
-        eps = float(eps)
-    except (TypeError, ValueError):
-        raise ValueError(f"eps must be a number or None; got {eps!r}.") from None
+    if isinstance(eps, bool | str) or not hasattr(eps, "__float__"):
+        raise ValueError(f"eps must be a number or None; got {eps!r}.")
+    eps = float(eps)
     if not (eps >= 0 and math.isfinite(eps)):
         raise ValueError(f"eps must be finite and not negative; got {eps}.")
     return eps / unit
@@ -504,13 +514,21 @@ def _check_known(known: Any, T: FourTensor, rank: int | None) -> Array:
     """Known components as unit rows, ``(m, d)``; no rows when there are none."""
     if known is None:
         return no_rows(T.like, T.dim)
-    rows = known if is_array_api_obj(known) else np.asarray(known)
-    rows = np.asarray(to_numpy(rows), dtype=np.float64)
-    if rows.ndim != 2 or rows.shape[1] != T.dim:
-        raise ValueError(f"known must hold components as rows, shape (m, {T.dim}); got shape {rows.shape}.")
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    if not np.all(np.isfinite(rows)) or not np.all(norms > 0):
+    try:
+        rows = np.asarray(to_numpy(known))
+        numeric = rows.dtype.kind in "biuf"
+    except ValueError:
+        rows, numeric = np.empty(0), False
+    if not numeric or rows.ndim != 2 or rows.shape[1] != T.dim:
+        raise ValueError(
+            f"known must hold real components as rows, shape (m, {T.dim}); got shape {rows.shape}, dtype {rows.dtype}."
+        )
+    rows = rows.astype(np.float64)
+    peaks = np.max(np.abs(rows), axis=1, keepdims=True, initial=0.0)
+    if not np.all(np.isfinite(peaks)) or not np.all(peaks > 0):
         raise ValueError("known must hold finite rows that are not zero.")
+    rows = rows / peaks  # first to magnitude 1, so that no square over- or underflows
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
     if rank is not None and rows.shape[0] > rank:
         raise ValueError(f"known holds {rows.shape[0]} components, more than rank = {rank}.")
     rows = rows / norms

@@ -20,46 +20,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from quartic._arrays import Array, array_namespace, standard_normal, unpack
+from quartic._arrays import Array, array_namespace, descending, standard_normal
+from quartic.algorithms.project import SidedTensor, mode_3_ball, mode_4_ball, project
 from quartic.tensors.factored import FactoredTensor
 
 
-def rectangular_projections(T: FactoredTensor) -> tuple[Array, Array]:
-    """Steps 1 and 2: the matrices ``P`` (mode 4) and ``Q`` (mode 3), each ``(d, d)``.
-
-    The ``U_k`` of ``T`` must be orthonormal.  The projected tensor is ``sum_k lam_k U_k (x) (Q U_k P)``.
-    """
-    xp = array_namespace(T.like)
-    k, d = T.rank, T.dim
-    weighted = T.matrices * T.lam[:, None, None]  # lam_k U_k, symmetric
-    P = _clip(xp.reshape(weighted, (k * d, d)))  # rows (k, 3), columns 4
-    Q = _clip(xp.reshape(xp.matrix_transpose(weighted @ P), (k * d, d)))  # rows (k, 4), columns 3
-    return P, Q
-
-
-def _clip(flattening: Array) -> Array:
-    """The matrix that clips the singular values of a tall flattening ``(m, d)`` at 1, applied from the right."""
-    xp = array_namespace(flattening)
-    gram = xp.astype(xp.matrix_transpose(flattening) @ flattening, xp.float64)
-    squares, V = xp.linalg.eigh(gram)
-    factors = 1 / xp.sqrt(xp.where(squares > 1, squares, xp.ones_like(squares)))
-    return xp.astype((V * factors) @ xp.matrix_transpose(V), flattening.dtype)
+def rectangular_projections(T: FactoredTensor) -> SidedTensor:
+    """Steps 1 and 2: ``sum_k lam_k U_k (x) (Q U_k P)``.  The ``U_k`` of ``T`` must be orthonormal."""
+    projected: SidedTensor = project(T, mode_4_ball, mode_3_ball)
+    return projected
 
 
 def contract(T: FactoredTensor, count: int, rng: np.random.Generator) -> Array:
     """Steps 1 to 3: random contractions ``M_g`` of the projected tensor, ``(count, d, d)``."""
-    P, Q = rectangular_projections(T)
     h = standard_normal(rng, (T.rank, count), T.like)
-    return Q @ unpack(T.U @ (T.lam[:, None] * h)) @ P
+    return rectangular_projections(T).contract(h)
 
 
-def candidates(M: Array) -> Array:
-    """Unit vectors ``(count * d, d)`` that may be components: every eigenvector of ``(M_g + M_g') / 2``.
+def candidates(M: Array, most: int) -> Array:
+    """Unit vectors ``(m, d)`` that may be components: eigenvectors of ``(M_g + M_g') / 2``, the ``most`` largest.
 
     Departure 1 from the paper: it takes the top singular vectors only and needs ``n log n`` contractions; all
     eigenvectors of a few contractions do the same work, since post-processing and its acceptance test reject
     those that are not components.
     """
     xp = array_namespace(M)
-    _, vectors = xp.linalg.eigh((M + xp.matrix_transpose(M)) / 2)
-    return xp.reshape(xp.matrix_transpose(vectors), (-1, M.shape[2]))
+    values, vectors = xp.linalg.eigh((M + xp.matrix_transpose(M)) / 2)
+    largest = descending(xp.reshape(xp.abs(values), (-1,)))
+    largest = largest[: min(most, largest.shape[0])]
+    return xp.take(xp.reshape(xp.matrix_transpose(vectors), (-1, M.shape[2])), largest, axis=0)

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quartic._arrays import Array, array_namespace, unpack
+from quartic._arrays import Array, array_namespace, pack_rank_one, unpack
 from quartic.tensors.base import FourTensor
 
-POWER_STEPS = 12  # matrix-vector products for a top eigenvector; from u the rest shrinks by (0.01 + eps)/(1 - eps) in each
+POWER_STEPS = (
+    12  # matrix-vector products for a top eigenvector; from u the rest shrinks by (0.01 + eps)/(1 - eps) in each
+)
 
 
 @dataclass(frozen=True)
@@ -26,17 +28,22 @@ class Evaluation:
 
     Attributes
     ----------
+    packed : array of shape (N, m)
+        ``T(b (x) b)``, packed.
     values : array of shape (m,)
         ``<T, b^(x4)>``.
     squares : array of shape (m,)
         ``||T(b (x) b)||_F^2``, at least ``values ** 2``.
-    images : array of shape (m, d, d)
-        ``T(b (x) b)``, the matrices ``A`` of step 2.
     """
 
+    packed: Array
     values: Array
     squares: Array
-    images: Array
+
+    @property
+    def images(self) -> Array:
+        """The matrices ``A`` of step 2, ``(m, d, d)``."""
+        return unpack(self.packed)
 
     @property
     def scores(self) -> Array:
@@ -47,16 +54,15 @@ class Evaluation:
     def take(self, rows: Array) -> Evaluation:
         """The evaluation of some of the vectors."""
         xp = array_namespace(self.values)
-        return Evaluation(*(xp.take(part, rows, axis=0) for part in (self.values, self.squares, self.images)))
+        return Evaluation(xp.take(self.packed, rows, axis=1), xp.take(self.values, rows), xp.take(self.squares, rows))
 
 
 def evaluate(T: FourTensor, B: Array) -> Evaluation:
     """Step 1 for every row of ``B (m, d)``: one sweep of ``T``."""
     xp = array_namespace(B)
-    packed = T.apply_rank_one(B)  # (N, m)
-    A = unpack(packed)
-    values = xp.sum(B * _products(A, B), axis=1)
-    return Evaluation(values, xp.sum(packed * packed, axis=0), A)
+    squares = pack_rank_one(B)  # (N, m)
+    packed = T.apply(squares)
+    return Evaluation(packed, xp.sum(squares * packed, axis=0), xp.sum(packed * packed, axis=0))
 
 
 def top_eigenvectors(A: Array, B: Array, steps: int = POWER_STEPS) -> Array:

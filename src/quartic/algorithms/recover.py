@@ -29,7 +29,8 @@ from quartic.algorithms.contract import candidates, contract
 from quartic.algorithms.postprocess import evaluate, postprocess
 from quartic.tensors.factored import FactoredTensor
 
-PASSES, STEPS = 4, 4  # of Algorithm 4.8 in a round, and products in each; measured: fewer leave mixtures behind
+PASSES, STEPS = 3, 8  # of Algorithm 4.8 in a round, and products in each; measured: fewer leave mixtures behind
+SETTLED = 0.99  # squared correlation before and after the last pass, below which a candidate waits for the next round
 ACCEPT = 0.5  # F of an even mixture of two components; a component has F near 1
 SAME = 0.5  # squared correlation above which two candidates are one component: 45 degrees
 
@@ -62,13 +63,17 @@ def recover(
     # less competition after deflation.  The paper's own schedule, n log n candidates, bounds those in vain.
     patience = math.ceil(math.log(L.rank + 1)) + 2
     while known.shape[0] < find and work.rank > 0 and failures < patience:
-        B = candidates(contract(work, 1, rng))  # step (a), on the working tensor
-        B = postprocess(work, B, PASSES, STEPS)
-        fresh = distinct(B, evaluate(L, B).values, known)  # step (c), on the clean one
+        B = candidates(contract(work, 1, rng), 2 * work.rank)  # step (a), on the working tensor
+        before = postprocess(work, B, PASSES - 1, STEPS)
+        B = postprocess(work, before, 1, STEPS)
+        F = evaluate(L, B).values  # step (c), on the clean one
+        F = xp.where(xp.sum(before * B, axis=1) ** 2 > SETTLED, F, xp.zeros_like(F))
+        fresh = distinct(B, F, known)
         if fresh.shape[0] == 0:
             failures += 1
             continue
-        known = xp.concat((known, xp.take(B, fresh, axis=0)), axis=0)[:find, :]
+        fresh = fresh[: min(fresh.shape[0], find - known.shape[0])]
+        known = xp.concat((known, xp.take(B, fresh, axis=0)), axis=0)
         work = deflate_span(L, polar(known))  # steps (b), (d), (e)
         if callback is not None:
             callback(known.shape[0])

@@ -52,7 +52,7 @@ def drops(values: np.ndarray, most: int, floor: float) -> np.ndarray:
 
 
 def sharpest_drop(values: np.ndarray, most: int, floor: float) -> int:
-    """The ``k`` with the sharpest drop after it, at least 1."""
+    """The ``k <= most`` with the sharpest drop after it, at least 1."""
     return int(np.argmax(drops(values, most, floor))) + 1
 
 
@@ -67,7 +67,7 @@ def rank_above(values: np.ndarray, eps: float, most: int) -> Selection:
 
 
 def rank_by_certificate(
-    spectrum: Spectrum, most: int, floor: float, recover: Callable[[int], Array]
+    spectrum: Spectrum, most: int, floor: float, recover: Callable[[int], Array], *, least: int = 1
 ) -> Selection:
     """The largest proposed cut that is full of certified components.
 
@@ -80,10 +80,12 @@ def rank_by_certificate(
         Eigenvalues below it are rounding.
     recover : callable
         From a rank, the components found in the span of the first ``rank`` Ritz vectors.
+    least : int
+        0 if the spectrum may hold nothing that is sought.
     """
     ratio = drops(spectrum.values, most, floor)
-    proposals = np.argsort(-ratio, kind="stable")[:TRIALS] + 1
-    proposals = [int(k) for k in proposals if ratio[k - 1] >= DROP]
+    sharpest = np.argsort(-ratio, kind="stable")[:TRIALS] + 1
+    proposals = [int(k) for k in sharpest if ratio[k - 1] >= DROP]
     best: Selection | None = None
     fullest = 0
     for k in sorted(proposals, reverse=True):
@@ -100,6 +102,8 @@ def rank_by_certificate(
         if best is None or good > fullest:
             best = Selection(k, f"{figures}, but only {good} of {k} dimensions are certified components", B, False)
             fullest = good
+    if least == 0 and fullest == 0:
+        return Selection(0, "no certified component is left besides the known ones", None, True)
     if best is not None:
         return best
     k = int(np.argmax(ratio)) + 1

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from quartic._arrays import Array, array_namespace, device, pack_rank_one, packed_dim, unpack
+from quartic._arrays import Array, array_namespace, device, packed_dim, unpack
 
 
 class FourTensor(ABC):
@@ -23,10 +23,13 @@ class FourTensor(ABC):
         ``d``, the length of each mode.
     like : array
         Any array of the library, dtype and device in which the form computes.
+    unit : float
+        A power of two that the form keeps apart from its numbers; 1 for most.
     """
 
     dim: int
     like: Array
+    unit: float = 1.0
 
     @abstractmethod
     def apply(self, X: Array) -> Array:
@@ -53,10 +56,6 @@ class FourTensor(ABC):
         from quartic.tensors.combine import Sum
 
         return Sum([(factor, self)])
-
-    def apply_rank_one(self, B: Array) -> Array:
-        """``T(b (x) b)`` for each row of ``B (k, d)``, as a packed block ``(N, k)``: one sweep."""
-        return self.apply(pack_rank_one(B))
 
     def to_packed(self) -> Array:
         """The packed matrix ``(N, N)``."""

@@ -28,6 +28,7 @@ class Sum(FourTensor):
         self.like = terms[0][1].like
 
     def apply(self, X: Array) -> Array:
+        """Each term applied, and summed."""
         (c, T), *rest = self.terms
         Y = T.apply(X) * c
         for c, T in rest:

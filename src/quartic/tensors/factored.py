@@ -35,7 +35,7 @@ class FactoredTensor(FourTensor):
     @property
     def rank(self) -> int:
         """Number of terms."""
-        return self.U.shape[1]
+        return int(self.U.shape[1])
 
     @cached_property
     def matrices(self) -> Array:
@@ -43,10 +43,12 @@ class FactoredTensor(FourTensor):
         return unpack(self.U)
 
     def apply(self, X: Array) -> Array:
+        """``U diag(lam) U' X``: two products with a tall block."""
         xp = array_namespace(self.U)
         return self.U @ (self.lam[:, None] * (xp.matrix_transpose(self.U) @ X))
 
     def scaled(self, factor: float) -> FactoredTensor:
+        """The tensor times a number: other weights for the same ``U``."""
         return FactoredTensor(self.lam * factor, self.U)
 
     def flattened(self) -> FactoredTensor:

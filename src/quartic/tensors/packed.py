@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import mmap
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from quartic._arrays import (
     available_memory,
     device,
     floor_of,
+    from_numpy,
     is_array_api_obj,
     pack,
     packed_dim,
@@ -45,6 +47,8 @@ class PackedTensor(FourTensor):
     """
 
     def __init__(self, matrix: Array, unit: float = 1.0, asymmetry: float = 0.0) -> None:
+        if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(f"matrix must be square, (N, N); got shape {tuple(matrix.shape)}.")
         self.matrix = matrix
         self.unit = unit
         self.asymmetry = asymmetry
@@ -52,10 +56,12 @@ class PackedTensor(FourTensor):
         self.like = matrix
 
     def apply(self, X: Array) -> Array:
+        """``unit * matrix @ X``: one sweep."""
         Y = self.matrix @ X
         return Y if self.unit == 1.0 else Y * self.unit
 
     def scaled(self, factor: float) -> PackedTensor:
+        """The tensor times a number: another unit for the same matrix."""
         return PackedTensor(self.matrix, self.unit * factor, self.asymmetry)
 
     @classmethod
@@ -67,43 +73,40 @@ class PackedTensor(FourTensor):
         N = packed_dim(d)
         dtype = working_dtype(T)
         _check_memory(d, xp.finfo(dtype).bits // 8)
+        unit = _scan(T)
 
         matrix = xp.empty((N, N), dtype=dtype, device=device(T))
-        start, unit, square = 0, 0.0, 0.0
+        start, square = 0, 0.0
         for i in range(d):
-            # Average over 1<->2; `pack` averages over 3<->4.
-            upper = xp.astype(T[i, i:, :, :], dtype)  # (d-i, d, d)
-            lower = xp.astype(T[i:, i, :, :], dtype)
-            unit = _checked_unit(upper, lower, i, unit)
-            upper, lower = upper / (unit or 1.0), lower / (unit or 1.0)
-            # ||T||_F^2: every entry once, those of the diagonal pair (i, i) from `upper`.
+            upper = xp.astype(T[i, i:, :, :], dtype) / unit  # (d-i, d, d)
+            lower = xp.astype(T[i:, i, :, :], dtype) / unit
+            # ||T||_F^2: every entry once, those of the pair (i, i) from `upper`.
             square += float(xp.sum(upper * upper)) + float(xp.sum(lower[1:, ...] * lower[1:, ...]))
-            rows = xp.matrix_transpose(pack((upper + lower) / 2))  # (d-i, N)
-            factor = xp.where(xp.arange(d - i, device=device(T)) == 0, 1.0, math.sqrt(2.0))
-            matrix = write(matrix, (slice(start, start + d - i), slice(None)), rows * xp.astype(factor, dtype)[:, None])
+            rows = xp.matrix_transpose(
+                pack((upper + lower) / 2)
+            )  # (d-i, N): averaged over 1<->2, and by `pack` over 3<->4
+            factor = np.where(np.arange(d - i) == 0, 1.0, math.sqrt(2.0))[:, None]
+            matrix = write(matrix, (slice(start, start + d - i), slice(None)), rows * from_numpy(factor, T, dtype))
             start += d - i
             _release_pages(T)
-        if unit == 0.0:
-            raise ValueError("T is the zero tensor: there is nothing to decompose.")
-        if not math.isfinite(square):
-            raise ValueError("T holds values of too many orders of magnitude to be worked on in its dtype.")
-        matrix = _average_with_transpose(matrix)
-        kept = float(xp.sum(xp.linalg.vector_norm(matrix, axis=1) ** 2))
+        matrix, kept = _average_with_transpose(matrix)
         lost = max(0.0, 1.0 - kept / square)
         # Below a few roundings of the two sums the difference is noise.
-        noise = 8 * floor_of(dtype, xp)
-        return cls(matrix, unit, math.sqrt(lost) if lost > noise else 0.0)
+        return cls(matrix, unit, math.sqrt(lost) if lost > 8 * floor_of(dtype, xp) else 0.0)
 
 
-def as_four_tensor(T: object) -> FourTensor:
+def as_four_tensor(T: Any) -> FourTensor:
     """``T`` itself when it is a tensor form; otherwise the array, packed."""
     return T if isinstance(T, FourTensor) else PackedTensor.from_dense(T)
 
 
-def _check_dense(T: object) -> Array:
+def _check_dense(T: Any) -> Array:
     """The array as ``(d, d, d, d)`` in its own library; errors that say what was found and what to do."""
     if not is_array_api_obj(T):
-        T = np.asarray(T)
+        try:
+            T = np.asarray(T)
+        except ValueError as error:
+            raise ValueError(f"T is not an array: {error}") from error
     if isinstance(T, np.ndarray) and T.dtype.kind not in "biuf":
         remedy = {
             "c": "take its real part, or decompose the real and the imaginary part apart",
@@ -111,10 +114,10 @@ def _check_dense(T: object) -> Array:
         }.get(T.dtype.kind, "pass numbers")
         raise ValueError(f"T must hold real numbers; got dtype {T.dtype}: {remedy}.")
     xp = array_namespace(T)
-    if not xp.isdtype(T.dtype, ("bool", "integral", "real floating")):
+    if not isinstance(T, np.ndarray) and not xp.isdtype(T.dtype, ("bool", "integral", "real floating")):
         raise ValueError(f"T must hold real numbers; got dtype {T.dtype}.")
-    if isinstance(T, np.ndarray) and T.dtype not in (np.float32, np.float64) and T.dtype.kind == "f":
-        raise ValueError(f"T must be float32 or float64; got {T.dtype}: convert it with T.astype(numpy.float32).")
+    if isinstance(T, np.ndarray) and T.dtype.kind == "f" and T.dtype.itemsize not in (4, 8):
+        raise ValueError(f"T must be float32 or float64; got {T.dtype}: convert it with T.astype(numpy.float64).")
     shape = tuple(T.shape)
     expected = "expected an array of shape (d, d, d, d), or (d*d, d*d) for its square flattening"
     if len(shape) not in (2, 4):
@@ -144,46 +147,52 @@ def _check_memory(d: int, itemsize: int) -> None:
         )
 
 
-def _checked_unit(upper: Array, lower: Array, i: int, unit: float) -> float:
-    """The power of two near the first slab that is not zero; an error that says where a value is not finite."""
-    xp = array_namespace(upper)
-    largest = max(float(xp.max(xp.abs(upper))), float(xp.max(xp.abs(lower))))
-    if not math.isfinite(largest):
-        for slab, mirrored in ((upper, False), (lower, True)):
-            bad = xp.nonzero(xp.reshape(~xp.isfinite(slab), (-1,)))[0]
-            if bad.shape[0]:
-                j, k, m = np.unravel_index(int(bad[0]), tuple(slab.shape))
-                where = (int(j) + i, i, int(k), int(m)) if mirrored else (i, int(j) + i, int(k), int(m))
-                raise ValueError(
-                    f"T is not finite: T[{', '.join(map(str, where))}] is {float(slab[int(j), int(k), int(m)])}; "
-                    "remove or replace such entries."
-                )
-    return unit or (2.0 ** math.frexp(largest)[1] if largest > 0 else 0.0)
+def _scan(T: Array) -> float:
+    """Read ``T`` once: a power of two near its largest magnitude, or an error that says where it is not finite."""
+    xp = array_namespace(T)
+    dtype = working_dtype(T)
+    largest = 0.0
+    for i in range(T.shape[0]):
+        slab = xp.astype(T[i, ...], dtype, copy=False)
+        peak = max(float(xp.max(slab)), -float(xp.min(slab)))
+        if not math.isfinite(peak):
+            flat = int(xp.nonzero(xp.reshape(~xp.isfinite(slab), (-1,)))[0][0])
+            j, k, m = (int(x) for x in np.unravel_index(flat, tuple(slab.shape)))
+            raise ValueError(
+                f"T is not finite: T[{i}, {j}, {k}, {m}] is {float(slab[j, k, m])}; remove or replace such entries."
+            )
+        largest = max(largest, peak)
+        _release_pages(T)
+    if largest == 0:
+        raise ValueError("T is the zero tensor: there is nothing to decompose.")
+    # Within 2^+-1000 the inverse is a number too, also for subnormal tensors.
+    return 2.0 ** min(max(math.frexp(largest)[1], -1000), 1000)
 
 
-def _average_with_transpose(matrix: Array) -> Array:
-    """``(M + M') / 2``, tile by tile, so that no second matrix is held."""
+def _average_with_transpose(matrix: Array) -> tuple[Array, float]:
+    """``(M + M') / 2`` and its squared Frobenius norm, tile by tile, so that no second matrix is held."""
     xp = array_namespace(matrix)
     N = matrix.shape[0]
+    square = 0.0
     for a in range(0, N, TILE):
         for b in range(a, N, TILE):
             rows, columns = slice(a, min(a + TILE, N)), slice(b, min(b + TILE, N))
             mean = (matrix[rows, columns] + xp.matrix_transpose(matrix[columns, rows])) / 2
             matrix = write(matrix, (rows, columns), mean)
             matrix = write(matrix, (columns, rows), xp.matrix_transpose(mean))
-    return matrix
+            square += (1 if a == b else 2) * float(xp.sum(mean * mean))
+    return matrix, square
 
 
 def _release_pages(T: Array) -> None:
     """Give the pages of a memory-mapped file back to the system once a slab is read.
 
-    Pages of a mapping count as resident until they are released.  Only shared mappings: in a private
-    (copy-on-write) one this would drop the caller's changes.
+    Pages of a mapping count as resident until they are released.  Only mappings known to be shared: in a private
+    one (copy-on-write, anonymous) this would drop the caller's data.
     """
-    base = T
+    base, shared = T, False
     while isinstance(base, np.ndarray):
-        if isinstance(base, np.memmap) and base.mode == "c":
-            return
+        shared = shared or (isinstance(base, np.memmap) and base.mode != "c")
         base = base.base
-    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+    if shared and isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         base.madvise(mmap.MADV_DONTNEED)
