@@ -38,8 +38,10 @@ from quartic.decomposition import Decomposition, DecompositionWarning, decompose
 OK, BAD, UNPROVED, INTERRUPTED, BROKEN_PIPE = 0, 2, 3, 130, 141
 
 # The demo: weights of at least three times eps, as the method asks for, and an error made to catch power iteration.
-DEMO = {"d": 40, "n": 30, "eps": 0.4, "error": "trap"}
+DEMO: dict[str, Any] = {"d": 40, "n": 30, "eps": 0.4, "error": "trap"}
 DEMO_WEIGHTS = (2.0, 1.2)  # the largest and the smallest, evenly spaced between
+
+OUT_OF_MEMORY = "out of memory; use float32, or a machine with more memory"
 
 STAGES = {  # of `decompose`, in words; what is counted in each
     "pack": "reading the tensor",
@@ -98,15 +100,8 @@ def decompose_command(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         _check_picture(arguments.plot)
     T = _open_tensor(arguments.file)
-    with _progress() as callback, _bad_input(arguments.file):
-        result = decompose(
-            T,
-            rank=arguments.rank,
-            eps=arguments.eps,
-            find=arguments.find,
-            random_state=arguments.seed,
-            callback=callback,
-        )
+    with _bad_input(arguments.file):
+        result = _run(T, arguments.seed, rank=arguments.rank, eps=arguments.eps, find=arguments.find)
     written = []
     if arguments.out is not None:
         with _writing("--out", arguments.out):
@@ -136,18 +131,21 @@ def demo_command(arguments: argparse.Namespace) -> int:
     planted = quartic.datasets.planted_tensor(**DEMO, weights=weights, random_state=arguments.seed)
     T = planted.tensor
     planting = time.perf_counter() - start
-    with _progress() as callback:
-        result = decompose(T, random_state=arguments.seed, callback=callback)
+    result = _run(T, arguments.seed)
     if picture is not None:
         with _writing("--out", picture):
-            os.makedirs(arguments.out, exist_ok=True)
+            os.makedirs(arguments.out or ".", exist_ok=True)
             report.plot(result, picture)
     if arguments.json:
         matched = quartic.metrics.match(planted.components, result.components)
-        truth = {**DEMO, "seed": arguments.seed, "weights": weights.tolist(), "components": planted.components.tolist()}
+        truth = {"components": planted.components, "weights": weights}
         pairs = {"planted": matched.rows, "found": matched.columns, "squared_correlation": matched.squared}
-        matching = {name: values.tolist() for name, values in pairs.items()}
-        found = {**_as_json(result), "planted": truth, "matching": matching, "picture": picture}
+        found = {
+            **_as_json(result),
+            "planted": {**DEMO, "seed": arguments.seed, **{name: x.tolist() for name, x in truth.items()}},
+            "matching": {name: x.tolist() for name, x in pairs.items()},
+            "picture": picture,
+        }
         _say(json.dumps(found, allow_nan=False))
     else:
         _say(
@@ -155,7 +153,7 @@ def demo_command(arguments: argparse.Namespace) -> int:
             f"weights {weights[0]:g} to {weights[-1]:g},\n"
             f"plus an adversarial error ({DEMO['error']}) of spectral norm {DEMO['eps']:g}; made in {planting:.2f} s.  "
             "Neither rank nor eps is given.\n\n"
-            f"{report.compare(planted, result)}\n"
+            f"{report.compare(planted, result, DEMO['eps'])}\n"
             f"picture  {picture or f'none: {missing}'}"
         )
     return _verdict(result)
@@ -295,7 +293,10 @@ def _damage(path: str) -> str | None:
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     try:
         with open(path, "rb") as file:
-            shape, _, dtype = readers[np.lib.format.read_magic(file)](file)
+            version = np.lib.format.read_magic(file)
+            if version not in readers:
+                return None
+            shape, _, dtype = readers[version](file)
             held = os.fstat(file.fileno()).st_size - file.tell()
     except Exception:
         return "its .npy header is damaged or truncated"
@@ -322,8 +323,9 @@ def _check_output(option: str, path: str | None, *others: str | None, create: bo
     """
     if path is None:
         return
-    if os.path.isdir(path):
-        raise CommandError(f"{option} {path}: is a directory; give the name of a file")
+    if not path or (os.path.exists(path) and not os.path.isfile(path)):
+        # A device would be replaced by a file, not written to.
+        raise CommandError(f"{option} {path!r}: is a directory or a device; give the name of a file")
     if any(other is not None and os.path.realpath(other) == os.path.realpath(path) for other in others):
         raise CommandError(f"{option} {path}: would replace another file of this command; give another name")
     folder = os.path.dirname(path) or "."
@@ -369,11 +371,17 @@ def _bad_input(path: str) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        raise CommandError(f"{path}: {error or 'out of memory; use float32, or a machine with more memory'}") from None
+        raise CommandError(f"{path}: {str(error) or OUT_OF_MEMORY}") from None
     except ValueError as error:
         name, _, rest = str(error).partition(" ")
         where = f"--{name} " if name in ("rank", "eps", "find") else f"{path}: {name} "
         raise CommandError(f"{where}{rest}") from None
+
+
+def _run(T: np.ndarray, seed: int, **options: Any) -> Decomposition:
+    with _progress() as callback, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DecompositionWarning)  # the verdict says the same in one line
+        return decompose(T, random_state=seed, callback=callback, **options)
 
 
 @contextlib.contextmanager
@@ -387,13 +395,11 @@ def _progress() -> Iterator[Callable[[str, int], None] | None]:
         print(f"\r{line:<{width}}", end="", file=sys.stderr, flush=True)
         width = len(line)
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DecompositionWarning)  # the verdict says the same in one line
-        try:
-            yield show if sys.stderr.isatty() else None
-        finally:
-            if width:
-                print(f"\r{'':<{width}}\r", end="", file=sys.stderr, flush=True)
+    try:
+        yield show if sys.stderr.isatty() else None
+    finally:
+        if width:
+            print(f"\r{'':<{width}}\r", end="", file=sys.stderr, flush=True)
 
 
 def _verdict(result: Decomposition) -> int:

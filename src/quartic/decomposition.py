@@ -27,7 +27,7 @@ from quartic._arrays import (
 )
 from quartic._files import atomic
 from quartic.algorithms.certify import certificates, is_certified
-from quartic.algorithms.postprocess import Evaluation, evaluate, postprocess
+from quartic.algorithms.postprocess import Evaluation, accepted, evaluate, postprocess
 from quartic.algorithms.recover import distinct, recover
 from quartic.algorithms.select import Selection, rank_above, rank_by_certificate, sharpest_drop
 from quartic.algorithms.truncate import OVERSAMPLING, Spectrum, leading_spectrum, spectral_norm
@@ -268,7 +268,7 @@ def decompose(
     def certified(B: Array, evaluation: Evaluation) -> np.ndarray:
         return is_certified(certificates(assumed, B, span, evaluation))
 
-    B, evaluation, sweeps = _recover_all(work, B, spectrum, choice, goal, certified, rng, stages)
+    B, evaluation, sweeps = _recover_all(work, B, spectrum, choice, goal, bound, certified, rng, stages)
     with stages("certify"):
         weights = _weights(evaluation, B)
         bounds = certificates(assumed, B, span, evaluation)
@@ -354,6 +354,7 @@ def _recover_all(
     spectrum: Spectrum,
     choice: Selection,
     goal: int,
+    eps: float | None,
     certified: Callable[[Array, Evaluation], np.ndarray],
     rng: np.random.Generator,
     stages: _Stages,
@@ -367,7 +368,7 @@ def _recover_all(
         with stages("recover") as progress:
             some = recover(spectrum.head(choice.rank).flattened(), rng, find=goal - B.shape[0], callback=progress)
         with stages("postprocess"):
-            both, evaluation = _extended(T, B, some)
+            both, evaluation = _extended(T, B, some, eps)
             sweeps += 3
         if int(np.sum(certified(both, evaluation)[B.shape[0] :])) >= goal - B.shape[0]:
             return both, evaluation, sweeps
@@ -377,7 +378,7 @@ def _recover_all(
     while True:
         before = B.shape[0]
         with stages("postprocess"):
-            B, evaluation = _extended(T, B, fresh)
+            B, evaluation = _extended(T, B, fresh, eps)
             sweeps += 2 if before == 0 else 3
         if B.shape[0] == before or B.shape[0] >= n:
             return B, evaluation, sweeps
@@ -389,7 +390,7 @@ def _recover_all(
             fresh = recover(left.head(n - B.shape[0]).flattened(), rng, callback=progress)
 
 
-def _extended(T: FourTensor, B: Array, fresh: Array) -> tuple[Array, Evaluation]:
+def _extended(T: FourTensor, B: Array, fresh: Array, eps: float | None) -> tuple[Array, Evaluation]:
     """``B`` with what Algorithm 4.8 makes of fresh candidates on the clean tensor, and all of it evaluated there.
 
     What fails the acceptance test, or turns out to be known, goes.  Two sweeps, three if ``B`` is not empty.
@@ -397,7 +398,7 @@ def _extended(T: FourTensor, B: Array, fresh: Array) -> tuple[Array, Evaluation]
     xp = array_namespace(B)
     fresh = postprocess(T, fresh)
     evaluation = evaluate(T, fresh)
-    rows = distinct(fresh, evaluation.scores, B)
+    rows = distinct(fresh, evaluation.scores, accepted(evaluation, eps), B)
     fresh, evaluation = xp.take(fresh, rows, axis=0), evaluation.take(rows)
     if B.shape[0] == 0:
         return fresh, evaluation
@@ -442,7 +443,8 @@ def _status(
         return Status(
             "incomplete",
             f"{found} of {goal} components found, {certified} certified.",
-            "The others are no rank-one parts of T: try rank=None, or a smaller rank.",
+            "The others are no rank-one parts of T"
+            + (": try rank=None, or a smaller rank." if eps is None else ", or eps is too small: try without it."),
         )
     if eps is not None and outside > 1.01 * eps:
         return Status(

@@ -12,11 +12,13 @@ Here ``T`` is pair-symmetric, so ``A`` is symmetric and ``v_L = v_R``.  Step 1 f
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from quartic._arrays import Array, array_namespace, pack_rank_one, unpack
 from quartic.tensors.base import FourTensor
 
+MIXTURE = 0.5  # score, and F, of an even mixture of two components; a component is near 1
 POWER_STEPS = (
     12  # matrix-vector products for a top eigenvector; from u the rest shrinks by (0.01 + eps)/(1 - eps) in each
 )
@@ -85,14 +87,24 @@ def postprocess(T: FourTensor, B: Array, passes: int = 1, steps: int = POWER_STE
     return B
 
 
-def acceptance_threshold(eps: float) -> float | None:
-    """``(1 - 3 eps)^2 - eps``, for unit weights; None where it says nothing.
+def accepted(evaluation: Evaluation, eps: float | None) -> Array:
+    """The acceptance test, as a mask ``(m,)``; for weights that are not 1, and for an ``eps`` of any size.
 
-    Passing it proves a squared correlation of at least the threshold minus ``eps``.  That singles out one
-    component only above 1/2, hence for eps up to 0.057; beyond, the certificate decides.
+    Departure 3 from the paper: its test ``<T, v^(x4)> >= (1 - 3 eps)^2 - eps`` is divided by the weight.  With
+    ``e = eps / w``, a component that Lemma 4.9 promises has ``<T, v^(x4)> >= w ((1 - 3 e)^2 - e)`` and ``||T(vv')|| <=
+    w (1 + e)``; ``e`` is taken from above, as ``eps / (<T, v^(x4)> - eps)``.  The threshold means something for small
+    ``e`` only: where it falls below that of an even mixture of two components, or ``eps`` is not known, the latter
+    decides, and what is accepted still has to be certified.
     """
-    threshold = (1 - 3 * eps) ** 2 - eps
-    return threshold if threshold - eps > 0.5 else None
+    xp = array_namespace(evaluation.values)
+    cosine = xp.sqrt(evaluation.scores)
+    enough = xp.full_like(cosine, math.sqrt(MIXTURE))
+    if eps is not None:
+        rest = evaluation.values - eps
+        e = eps / xp.where(rest > 0, rest, xp.ones_like(rest))
+        threshold = ((1 - 3 * e) ** 2 - e) / (1 + e)
+        enough = xp.where((rest > 0) & (e < 1 / 3) & (threshold > enough), threshold, enough)
+    return cosine > enough
 
 
 def _products(A: Array, B: Array) -> Array:

@@ -11,9 +11,9 @@
 Here the loop runs on the *factored* tensor: after Algorithm 4.1 the working tensor is a span ``L`` of dimension
 ``n``, and deflating ``b b'`` from it takes ``n^2 d^2 / 2`` operations instead of the sweeps of a new truncation.
 
-Departures from the paper: 3. ``L`` carries equal weights (see ``FactoredTensor.flattened``), so components of unequal
-weight are found alike.  4. (d) and (e) are read in the order that deflates; as printed, (d) empties the set
-before (e) subtracts it.  5. The filter is ``F``, the part of ``b b'`` in ``L``, which means something for every eps;
+Departures from the paper: 4. ``L`` carries equal weights (see ``FactoredTensor.flattened``), so components of unequal
+weight are found alike.  5. (d) and (e) are read in the order that deflates; as printed, (d) empties the set
+before (e) subtracts it.  6. The filter is ``F``, the part of ``b b'`` in ``L``, which means something for every eps;
 the paper's ``(1 - 6 eps)^2 - eps`` is below 1/2 from eps = 0.05 on.
 """
 
@@ -26,12 +26,11 @@ import numpy as np
 
 from quartic._arrays import Array, array_namespace, descending, no_rows, orthonormalise, pack_rank_one
 from quartic.algorithms.contract import candidates, contract
-from quartic.algorithms.postprocess import evaluate, postprocess
+from quartic.algorithms.postprocess import MIXTURE, evaluate, postprocess
 from quartic.tensors.factored import FactoredTensor
 
 PASSES, STEPS = 3, 8  # of Algorithm 4.8 in a round, and products in each; measured: fewer leave mixtures behind
 SETTLED = 0.99  # squared correlation before and after the last pass, below which a candidate waits for the next round
-ACCEPT = 0.5  # F of an even mixture of two components; a component has F near 1
 SAME = 0.5  # squared correlation above which two candidates are one component: 45 degrees
 
 
@@ -67,8 +66,8 @@ def recover(
         before = postprocess(work, B, PASSES - 1, STEPS)
         B = postprocess(work, before, 1, STEPS)
         F = evaluate(L, B).values  # step (c), on the clean one
-        F = xp.where(xp.sum(before * B, axis=1) ** 2 > SETTLED, F, xp.zeros_like(F))
-        fresh = distinct(B, F, known)
+        settled = xp.sum(before * B, axis=1) ** 2 > SETTLED
+        fresh = distinct(B, F, settled & (F > MIXTURE), known)
         if fresh.shape[0] == 0:
             failures += 1
             continue
@@ -80,14 +79,11 @@ def recover(
     return known
 
 
-def distinct(B: Array, scores: Array, known: Array) -> Array:
-    """Indices of the rows of ``B`` that are the best of their cluster and not known, the best score first.
-
-    Candidates with a score of :data:`ACCEPT` or less are left out; a score is 1 for a component without error.
-    """
+def distinct(B: Array, scores: Array, accepted: Array, known: Array) -> Array:
+    """Indices of the accepted rows of ``B`` that are the best of their cluster and not known, the best score first."""
     xp = array_namespace(B)
-    order = descending(scores)
-    order = order[: int(xp.count_nonzero(scores > ACCEPT))]
+    order = descending(xp.where(accepted, scores, -xp.ones_like(scores)))
+    order = order[: int(xp.count_nonzero(accepted))]
     B = xp.take(B, order, axis=0)
     near = (B @ xp.matrix_transpose(B)) ** 2 > SAME
     # A candidate that is close to a better one goes; clusters are tight, so no chain of them is cut wrongly.
