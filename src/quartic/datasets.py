@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -90,15 +91,18 @@ def planted_tensor(
     >>> p.tensor.shape, round(float(abs(np.linalg.eigvalsh(p.error)).max()), 12)
     ((6, 6, 6, 6), 0.1)
     """
+    d, n = operator.index(d), operator.index(n)
     if not 1 <= n <= d:
         raise ValueError(f"n must lie between 1 and d = {d}; got {n}.")
-    if not eps >= 0:
-        raise ValueError(f"eps must not be negative; got {eps}.")
+    if not 0 <= eps < np.inf:
+        raise ValueError(f"eps must be finite and not negative; got {eps}.")
     if error not in ERRORS:
         raise ValueError(f"error must be one of {', '.join(ERRORS)}; got {error!r}.")
     w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
     if w.shape != (n,):
         raise ValueError(f"weights must have shape ({n},); got {w.shape}.")
+    if not np.all((w > 0) & np.isfinite(w)):
+        raise ValueError("weights must be positive and finite.")
     rng = check_random_state(random_state)
     A = random_orthonormal(d, n, rng)
     E = ERRORS[error](A, rng)

@@ -21,7 +21,6 @@ from quartic._arrays import (
     check_random_state,
     floor_of,
     from_numpy,
-    no_rows,
     standard_normal,
     to_numpy,
 )
@@ -34,7 +33,7 @@ from quartic.algorithms.truncate import OVERSAMPLING, Spectrum, leading_spectrum
 from quartic.tensors.base import FourTensor
 from quartic.tensors.combine import deflate
 from quartic.tensors.factored import FactoredTensor
-from quartic.tensors.packed import as_four_tensor
+from quartic.tensors.packed import as_four_tensor, check_dense
 
 FORMAT = 1  # version of the saved file
 
@@ -96,7 +95,8 @@ class Decomposition:
         How rank and eps were chosen.
     status : Status
     spectrum : ndarray
-        Leading eigenvalues of the tensor on Sym2, descending (Ritz values).
+        Leading eigenvalues of the tensor on Sym2, descending (Ritz values); of what is left of it when components are
+        known.
     asymmetry : float
         Relative distance of the input from the pair-symmetric tensors it was projected to.
     sweeps : int
@@ -236,15 +236,18 @@ def decompose(
     5
     """
     rng = check_random_state(random_state)
+    d = T.dim if isinstance(T, FourTensor) else check_dense(T)[1]
+    rank, find = _check_counts(rank, find, d)
+    known_rows = _check_known(known, d, rank)
+    _check_eps(eps)
     stages = _Stages(callback)
     with stages("pack"):
         tensor = as_four_tensor(T)
         work = tensor.scaled(1.0 / tensor.unit)
         unit = _magnitude(work, rng)
         work, unit = work.scaled(1.0 / unit), unit * tensor.unit  # near 1, where no square over- or underflows
-    rank, find = _check_counts(rank, find, tensor.dim)
-    B = _check_known(known, tensor, rank)
-    bound = _check_eps(eps, unit)
+    B = from_numpy(known_rows, tensor.like, tensor.like.dtype)
+    bound = None if eps is None else float(eps) / unit
     m = B.shape[0]
     rest = None if rank is None else rank - m  # components that are still to be found, at most
 
@@ -501,29 +504,27 @@ def _check_counts(rank: int | None, find: int | None, d: int) -> tuple[int | Non
     return rank, find
 
 
-def _check_eps(eps: float | None, unit: float) -> float | None:
+def _check_eps(eps: float | None) -> None:
     if eps is None:
-        return None
+        return
     if isinstance(eps, bool | str) or not hasattr(eps, "__float__"):
         raise ValueError(f"eps must be a number or None; got {eps!r}.")
-    eps = float(eps)
-    if not (eps >= 0 and math.isfinite(eps)):
+    if not (float(eps) >= 0 and math.isfinite(eps)):
         raise ValueError(f"eps must be finite and not negative; got {eps}.")
-    return eps / unit
 
 
-def _check_known(known: Any, T: FourTensor, rank: int | None) -> Array:
+def _check_known(known: Any, d: int, rank: int | None) -> np.ndarray:
     """Known components as unit rows, ``(m, d)``; no rows when there are none."""
     if known is None:
-        return no_rows(T.like, T.dim)
+        return np.zeros((0, d))
     try:
         rows = np.asarray(to_numpy(known))
         numeric = rows.dtype.kind in "biuf"
     except ValueError:
         rows, numeric = np.empty(0), False
-    if not numeric or rows.ndim != 2 or rows.shape[1] != T.dim:
+    if not numeric or rows.ndim != 2 or rows.shape[1] != d:
         raise ValueError(
-            f"known must hold real components as rows, shape (m, {T.dim}); got shape {rows.shape}, dtype {rows.dtype}."
+            f"known must hold real components as rows, shape (m, {d}); got shape {rows.shape}, dtype {rows.dtype}."
         )
     rows = rows.astype(np.float64)
     peaks = np.max(np.abs(rows), axis=1, keepdims=True, initial=0.0)
@@ -538,7 +539,7 @@ def _check_known(known: Any, T: FourTensor, rank: int | None) -> Array:
     if np.max(overlaps, initial=0.0) ** 2 > 0.5:
         i, j = np.unravel_index(int(np.argmax(overlaps)), overlaps.shape)
         raise ValueError(f"known holds one component twice: rows {i} and {j} are less than 45 degrees apart.")
-    return from_numpy(rows, T.like, T.like.dtype)
+    return rows
 
 
 class _Stages:

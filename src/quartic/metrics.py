@@ -63,6 +63,8 @@ def match(A: Any, B: Any) -> Match:
     for name, X in (("A", A), ("B", B)):
         if X.ndim != 2:
             raise ValueError(f"{name} must have components as rows, shape (n, d); got shape {X.shape}.")
+        if not np.all(np.isfinite(X)):
+            raise ValueError(f"{name} holds values that are not finite: remove those components.")
     if A.shape[1] != B.shape[1]:
         raise ValueError(f"A and B must have components of one length; got {A.shape[1]} and {B.shape[1]}.")
     correlation = _unit_rows(A) @ _unit_rows(B).T

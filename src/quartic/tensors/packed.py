@@ -67,19 +67,18 @@ class PackedTensor(FourTensor):
     @classmethod
     def from_dense(cls, T: Array) -> PackedTensor:
         """Pack an array ``(d, d, d, d)`` or ``(d*d, d*d)`` of any supported library, or a memory map."""
-        T = _check_dense(T)
+        T, d = check_dense(T)
         xp = array_namespace(T)
-        d = T.shape[0]
         N = packed_dim(d)
         dtype = working_dtype(T)
         _check_memory(d, xp.finfo(dtype).bits // 8)
-        unit = _scan(T)
+        unit = _scan(T, d)
 
         matrix = xp.empty((N, N), dtype=dtype, device=device(T))
         start, square = 0, 0.0
         for i in range(d):
-            upper = xp.astype(T[i, i:, :, :], dtype) / unit  # (d-i, d, d)
-            lower = xp.astype(T[i:, i, :, :], dtype) / unit
+            upper = _slab(T, d, slice(i * d + i, (i + 1) * d, 1), dtype) / unit  # T[i, i:], (d-i, d, d)
+            lower = _slab(T, d, slice(i * d + i, d * d, d), dtype) / unit  # T[i:, i]
             # ||T||_F^2: every entry once, those of the pair (i, i) from `upper`.
             square += float(xp.sum(upper * upper)) + float(xp.sum(lower[1:, ...] * lower[1:, ...]))
             rows = xp.matrix_transpose(
@@ -90,6 +89,8 @@ class PackedTensor(FourTensor):
             start += d - i
             _release_pages(T)
         matrix, kept = _average_with_transpose(matrix)
+        if kept == 0:
+            raise ValueError("the pair-symmetric part of T is zero: there is nothing to decompose.")
         lost = max(0.0, 1.0 - kept / square)
         # Below a few roundings of the two sums the difference is noise.
         return cls(matrix, unit, math.sqrt(lost) if lost > 8 * floor_of(dtype, xp) else 0.0)
@@ -100,8 +101,8 @@ def as_four_tensor(T: Any) -> FourTensor:
     return T if isinstance(T, FourTensor) else PackedTensor.from_dense(T)
 
 
-def _check_dense(T: Any) -> Array:
-    """The array as ``(d, d, d, d)`` in its own library; errors that say what was found and what to do."""
+def check_dense(T: Any) -> tuple[Array, int]:
+    """The array in its own library, and ``d``; errors that say what was found and what to do."""
     if not is_array_api_obj(T):
         try:
             T = np.asarray(T)
@@ -130,8 +131,19 @@ def _check_dense(T: Any) -> Array:
         d = math.isqrt(shape[0])
         if d * d != shape[0]:
             raise ValueError(f"T has shape {shape}, and {shape[0]} is not a square d*d; {expected}.")
-        T = xp.reshape(T, (d, d, d, d), copy=None)
-    return T
+        return T, d
+    return T, shape[0]
+
+
+def _slab(T: Array, d: int, pairs: slice, dtype: Any) -> Array:
+    """``T_{12,34}`` for some pairs (1, 2), as ``(m, d, d)``; only those are read, whatever the layout of ``T``."""
+    xp = array_namespace(T)
+    if len(T.shape) == 2:
+        return xp.reshape(xp.astype(T[pairs, :], dtype, copy=False), (-1, d, d))
+    i, j = divmod(pairs.start, d)
+    if pairs.step == 1:
+        return xp.astype(T[i, j : j + pairs.stop - pairs.start, :, :], dtype, copy=False)
+    return xp.astype(T[i:, j, :, :], dtype, copy=False)
 
 
 def _check_memory(d: int, itemsize: int) -> None:
@@ -147,13 +159,12 @@ def _check_memory(d: int, itemsize: int) -> None:
         )
 
 
-def _scan(T: Array) -> float:
+def _scan(T: Array, d: int) -> float:
     """Read ``T`` once: a power of two near its largest magnitude, or an error that says where it is not finite."""
     xp = array_namespace(T)
-    dtype = working_dtype(T)
     largest = 0.0
-    for i in range(T.shape[0]):
-        slab = xp.astype(T[i, ...], dtype, copy=False)
+    for i in range(d):
+        slab = _slab(T, d, slice(i * d, (i + 1) * d, 1), working_dtype(T))
         peak = max(float(xp.max(slab)), -float(xp.min(slab)))
         if not math.isfinite(peak):
             flat = int(xp.nonzero(xp.reshape(~xp.isfinite(slab), (-1,)))[0][0])
