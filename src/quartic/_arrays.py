@@ -46,6 +46,9 @@ __all__ = [
 ]
 
 
+WELL_CONDITIONED = 1e-3  # ratio of squared lengths above which one round leaves less than 1000 roundings
+
+
 def packed_dim(d: int) -> int:
     """Dimension ``N`` of Sym2(R^d)."""
     return d * (d + 1) // 2
@@ -168,21 +171,22 @@ def descending(values: Array) -> Array:
 def orthonormalise(X: Array, floor: float = 0.0) -> Array:
     """An orthonormal basis ``(N, r)`` of the columns of ``X (N, k)``; directions shorter than ``floor`` are dropped.
 
-    Twice through the eigendecomposition of the float64 Gram matrix: four matrix products, on a tall block
-    several times faster than Householder QR.  The first round leaves an error of the condition number
-    squared; the second starts from a well-conditioned block and leaves rounding only.
+    Through the eigendecomposition of the float64 Gram matrix: two matrix products, on a tall block several times
+    faster than Householder QR.  The error grows with the condition number squared, so an ill-conditioned block goes
+    through a second time: it is well-conditioned by then, and only rounding is left.
     """
     xp = array_namespace(X)
-    for round_ in range(2):
+    for _ in range(2):
         values, vectors = xp.linalg.eigh(xp.astype(xp.matrix_transpose(X) @ X, xp.float64))
-        if round_ == 0:
-            # Below the root of the precision, relative to the longest, a direction is rounding and not span.
-            floor = max(floor, math.sqrt(X.shape[1] * floor_of(X.dtype, xp) * max(float(values[-1]), 0.0)))
-            r = int(xp.count_nonzero(values > floor * floor))  # eigenvalues ascend: the last r are kept
-            if r == 0:
-                return X[:, :0]
-            values, vectors = values[X.shape[1] - r :], vectors[:, X.shape[1] - r :]
+        longest = max(float(values[-1]), 0.0) if values.shape[0] else 0.0
+        # Below the root of the precision, relative to the longest, a direction is rounding and not span.
+        least = max(floor**2, values.shape[0] * floor_of(X.dtype, xp) * longest)
+        r = int(xp.count_nonzero(values > least))  # eigenvalues ascend: the last r are kept
+        values, vectors = values[values.shape[0] - r :], vectors[:, vectors.shape[1] - r :]
         X = X @ xp.astype(vectors / xp.sqrt(values), X.dtype)
+        if r == 0 or float(values[0]) > WELL_CONDITIONED * longest:
+            break
+        floor = 0.0
     return X
 
 

@@ -44,7 +44,7 @@ DEMO_WEIGHTS = (2.0, 1.2)  # the largest and the smallest, evenly spaced between
 OUT_OF_MEMORY = "out of memory; use float32, or a machine with more memory"
 
 STAGES = {  # of `decompose`, in words; what is counted in each
-    "pack": "reading the tensor",
+    "pack": "reading the tensor, {} slabs",
     "truncate": "truncating the spectrum, sweep {}",
     "recover": "recovering components, {} found",
     "postprocess": "polishing components",

@@ -8,6 +8,7 @@ import os
 import time
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -88,7 +89,8 @@ class Decomposition:
     eps : float
         Measured: the spectral norm of ``T - sum_i w_i b_i^(x4)`` on Sym2, in the units of the tensor.
     eps_assumed : float
-        The error the certificates rest on: what was given, or what the spectrum and the residual show.
+        The error the certificates rest on: what was given, or what the spectrum and the residual show.  The latter
+        errs from below where the components fill most of the space of symmetric matrices, that is for ``d`` of 2 or 3.
     rank : int
         The rank that was given or chosen.
     reason : str
@@ -97,6 +99,8 @@ class Decomposition:
     spectrum : ndarray
         Leading eigenvalues of the tensor on Sym2, descending (Ritz values); of what is left of it when components are
         known.
+    known : int
+        How many of the components were given.
     asymmetry : float
         Relative distance of the input from the pair-symmetric tensors it was projected to.
     sweeps : int
@@ -114,6 +118,7 @@ class Decomposition:
     reason: str
     status: Status
     spectrum: np.ndarray
+    known: int = 0
     asymmetry: float = 0.0
     sweeps: int = 0
     timings: dict[str, float] = field(default_factory=dict)
@@ -165,24 +170,26 @@ class Decomposition:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Decomposition:
         """Read what :meth:`save` wrote; nothing in the file is executed."""
-        try:
-            with np.load(path, allow_pickle=False) as data:
-                if int(data["format"]) != FORMAT:
-                    raise ValueError(
-                        f"{os.fspath(path)} has format {int(data['format'])}, this version of quartic reads {FORMAT}: "
-                        "save it again with this version."
-                    )
-                values: dict[str, Any] = {name: data[name] for name in _ARRAYS}
-                values |= {name: data[name].item() for name in _SCALARS}
-                values["status"] = Status(*(str(part) for part in data["status"]))
-                values["timings"] = dict(zip(data["stages"].tolist(), data["seconds"].tolist(), strict=True))
-        except (zipfile.BadZipFile, KeyError, EOFError, TypeError) as error:
-            raise ValueError(f"{os.fspath(path)} is not a decomposition saved by quartic: {error}") from error
-        return cls(**values)
+        name = os.fspath(path)
+        with open(path, "rb") as file:
+            try:
+                data = np.load(file, allow_pickle=False)
+                version = int(data["format"])
+                values: dict[str, Any] = {key: data[key] for key in _ARRAYS} if version == FORMAT else {}
+                values |= {key: data[key].item() for key in _SCALARS if version == FORMAT}
+                status = Status(*(str(part) for part in data["status"]))
+                timings = dict(zip(data["stages"].tolist(), data["seconds"].tolist(), strict=True))
+            except (zipfile.BadZipFile, zlib.error, LookupError, EOFError, TypeError, ValueError) as error:
+                raise ValueError(f"{name} is not a decomposition saved by quartic, or is damaged.") from error
+        if version != FORMAT:
+            raise ValueError(
+                f"{name} has format {version}, this version of quartic reads {FORMAT}: save it again with it."
+            )
+        return cls(**values, status=status, timings=timings)
 
 
 _ARRAYS = ("components", "weights", "certificates", "spectrum")
-_SCALARS = ("eps", "eps_assumed", "rank", "reason", "asymmetry", "sweeps")
+_SCALARS = ("eps", "eps_assumed", "rank", "reason", "known", "asymmetry", "sweeps")
 
 
 def decompose(
@@ -241,22 +248,24 @@ def decompose(
     known_rows = _check_known(known, d, rank)
     _check_eps(eps)
     stages = _Stages(callback)
-    with stages("pack"):
-        tensor = as_four_tensor(T)
+    with stages("pack") as progress:
+        tensor = as_four_tensor(T, progress)
         work = tensor.scaled(1.0 / tensor.unit)
-        unit = _magnitude(work, rng)
-        work, unit = work.scaled(1.0 / unit), unit * tensor.unit  # near 1, where no square over- or underflows
+        magnitude = _magnitude(work, rng)
+        work = work.scaled(1.0 / magnitude)  # near 1, where no square over- or underflows
+        unit = magnitude * tensor.unit
     B = from_numpy(known_rows, tensor.like, tensor.like.dtype)
-    bound = None if eps is None else float(eps) / unit
+    bound = None if eps is None else float(eps) / tensor.unit / magnitude
     m = B.shape[0]
     rest = None if rank is None else rank - m  # components that are still to be found, at most
 
     with stages("truncate") as progress:
-        left = work if m == 0 else deflate(work, _weights(evaluate(work, B), B), B)
-        spectrum = _truncate(left, rest, bound, rng, progress)
-    if bound is not None and m == 0 and bound >= spectrum.values[0]:
+        given = _weights(evaluate(work, B), B) if m else np.zeros(0)
+        spectrum = _truncate(deflate(work, given, B), rest, bound, rng, progress)
+    largest = max(float(spectrum.values[0]), float(np.max(given, initial=0.0)))
+    if bound is not None and bound >= largest:
         raise ValueError(
-            f"eps must lie below the largest eigenvalue of T, {spectrum.values[0] * unit:.4g}; got {eps:.4g}: "
+            f"eps must lie below the largest eigenvalue of T, {largest * unit:.4g}; got {eps:.4g}: "
             "nothing would be left."
         )
     with stages("recover") as progress:
@@ -277,8 +286,8 @@ def decompose(
         bounds = certificates(assumed, B, span, evaluation)
     with stages("measure") as progress:
         measured = spectral_norm(deflate(work, weights, B), rng, progress)
-    if bound is None and B.shape[0] == n and measured > assumed:
-        # The fit errs by more than the spectrum shows: the certificates rest on what was seen.
+    if bound is None and measured > assumed and max(goal, B.shape[0]) == n:
+        # What the components do not explain counts as error, also inside the span; unless they were not looked for.
         assumed = measured
         bounds = certificates(assumed, B, span, evaluation)
 
@@ -297,8 +306,9 @@ def decompose(
         reason=choice.reason,
         status=status,
         spectrum=spectrum.values * unit,
+        known=m,
         asymmetry=getattr(tensor, "asymmetry", 0.0),
-        sweeps=spectrum.sweeps + sweeps,
+        sweeps=spectrum.sweeps + sweeps + bool(m),
         timings=stages.seconds,
     )
 
@@ -372,7 +382,7 @@ def _recover_all(
             some = recover(spectrum.head(choice.rank).flattened(), rng, find=goal - B.shape[0], callback=progress)
         with stages("postprocess"):
             both, evaluation = _extended(T, B, some, eps)
-            sweeps += 3
+            sweeps += 3 if B.shape[0] else 2
         if int(np.sum(certified(both, evaluation)[B.shape[0] :])) >= goal - B.shape[0]:
             return both, evaluation, sweeps
     if fresh is None:
@@ -382,7 +392,7 @@ def _recover_all(
         before = B.shape[0]
         with stages("postprocess"):
             B, evaluation = _extended(T, B, fresh, eps)
-            sweeps += 2 if before == 0 else 3
+            sweeps += 3 if before else 2
         if B.shape[0] == before or B.shape[0] >= n:
             return B, evaluation, sweeps
         # Steps (b) to (e), then (a) again with a new truncation of what is left.
@@ -487,9 +497,12 @@ def _check_counts(rank: int | None, find: int | None, d: int) -> tuple[int | Non
     checked = []
     for name, value in (("rank", rank), ("find", find)):
         if value is not None:
-            if isinstance(value, bool) or not hasattr(value, "__index__"):
-                raise ValueError(f"{name} must be a whole number or None; got {value!r}.")
-            value = operator.index(value)
+            if isinstance(value, bool):
+                raise ValueError(f"{name} must be a whole number or None; got {value}.")
+            try:
+                value = operator.index(value)
+            except TypeError:
+                raise ValueError(f"{name} must be a whole number or None; got {value!r}.") from None
             if value < 1:
                 raise ValueError(f"{name} must be at least 1; got {value}.")
             if value > d:

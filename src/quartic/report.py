@@ -86,7 +86,7 @@ def plot_spectrum(result: Decomposition, ax: Any = None) -> Any:
     """
     ax = _figure().subplots() if ax is None else ax
     d = result.components.shape[1]
-    n = min(result.rank, result.spectrum.shape[0])
+    n = min(result.rank - result.known, result.spectrum.shape[0])
     values = result.spectrum[: max(LEAST, round(SHOWN * n))]
     shown = values.shape[0]
     number = np.arange(1, shown + 1)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from quartic._arrays import Array, array_namespace, pack_rank_one, unpack
+from quartic._arrays import Array, array_namespace, floor_of, pack_rank_one, unpack
 from quartic.tensors.base import FourTensor
 
 MIXTURE = 0.5  # score, and F, of an even mixture of two components; a component is near 1
@@ -91,10 +91,10 @@ def accepted(evaluation: Evaluation, eps: float | None) -> Array:
     """The acceptance test, as a mask ``(m,)``; for weights that are not 1, and for an ``eps`` of any size.
 
     Departure 3 from the paper: its test ``<T, v^(x4)> >= (1 - 3 eps)^2 - eps`` is divided by the weight.  With
-    ``e = eps / w``, a component that Lemma 4.9 promises has ``<T, v^(x4)> >= w ((1 - 3 e)^2 - e)`` and ``||T(vv')|| <=
-    w (1 + e)``; ``e`` is taken from above, as ``eps / (<T, v^(x4)> - eps)``.  The threshold means something for small
-    ``e`` only: where it falls below that of an even mixture of two components, or ``eps`` is not known, the latter
-    decides, and what is accepted still has to be certified.
+    ``e = eps / w``, a component that Lemma 4.9 promises has ``<T, v^(x4)> >= w ((1 - 3 e)^2 - e)`` and, for weights of
+    like size, ``||T(vv')|| <= w (1 + e)``; ``e`` is taken from above, as ``eps / (<T, v^(x4)> - eps)``.  The threshold
+    means something for small ``e`` only: where it falls below that of an even mixture of two components, or ``eps`` is
+    not known, the latter decides, and what is accepted still has to be certified.
     """
     xp = array_namespace(evaluation.values)
     cosine = xp.sqrt(evaluation.scores)
@@ -104,7 +104,7 @@ def accepted(evaluation: Evaluation, eps: float | None) -> Array:
         e = eps / xp.where(rest > 0, rest, xp.ones_like(rest))
         threshold = ((1 - 3 * e) ** 2 - e) / (1 + e)
         enough = xp.where((rest > 0) & (e < 1 / 3) & (threshold > enough), threshold, enough)
-    return cosine > enough
+    return cosine > enough - 2 * math.sqrt(floor_of(cosine.dtype, xp))  # at eps = 0 the threshold is 1, to rounding
 
 
 def _products(A: Array, B: Array) -> Array:

@@ -57,7 +57,7 @@ class SidedTensor:
     base : FactoredTensor
         Orthonormal ``U_k`` with their weights.
     Q, P : array of shape (d, d)
-        Symmetric, for modes 3 and 4.
+        Products of clipping matrices, for modes 3 and 4.
     """
 
     base: FactoredTensor

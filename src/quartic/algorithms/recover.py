@@ -14,7 +14,7 @@ Here the loop runs on the *factored* tensor: after Algorithm 4.1 the working ten
 Departures from the paper: 4. ``L`` carries equal weights (see ``FactoredTensor.flattened``), so components of unequal
 weight are found alike.  5. (d) and (e) are read in the order that deflates; as printed, (d) empties the set
 before (e) subtracts it.  6. The filter is ``F``, the part of ``b b'`` in ``L``, which means something for every eps;
-the paper's ``(1 - 6 eps)^2 - eps`` is below 1/2 from eps = 0.05 on.
+the paper's ``(1 - 6 eps)^2 - eps`` is below 1/2 from eps = 0.044 on.
 """
 
 from __future__ import annotations

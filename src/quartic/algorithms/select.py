@@ -48,7 +48,8 @@ def drops(values: np.ndarray, most: int, floor: float) -> np.ndarray:
     most = min(most, values.shape[0])
     beyond = np.append(np.abs(values), 0.0)[::-1]
     largest = np.maximum.accumulate(beyond)[::-1][1 : most + 1]
-    return np.where(values[:most] > floor, values[:most] / np.maximum(largest, floor), 0.0)
+    least = max(floor, np.finfo(np.float64).tiny)  # of a tensor that is exactly zero
+    return np.where(values[:most] > least, values[:most] / np.maximum(largest, least), 0.0)
 
 
 def sharpest_drop(values: np.ndarray, most: int, floor: float) -> int:

@@ -36,6 +36,7 @@ from quartic.tensors.factored import FactoredTensor
 
 OVERSAMPLING = 8  # vectors beyond the rank, as in randomized range finders; measured: 16 saves no sweep
 TOLERANCE = 0.1  # root mean square residual over the smallest kept eigenvalue; measured: F within 0.02 of its limit
+ONE_PASS = 6  # sweeps in which one pass of orthogonalisation is enough: each multiplies the loss by 5 at most
 NEARLY_INSIDE = 1e-3  # part of T Q_last outside the Krylov space, below which it is orthogonalised twice
 NORM_WIDTH = (
     4  # vectors that look for the norm together; measured: one alone stops at a smaller eigenvalue in 1 run of 12
@@ -138,8 +139,9 @@ def leading_spectrum(
         if converged:
             break
         block = orthonormalise(W, floor=floor)
-        if float(np.linalg.eigvalsh(outer)[0]) < (NEARLY_INSIDE * scale) ** 2:
-            # Nearly inside the Krylov space, so largely rounding.  Once more, and what halves was nothing else.
+        if sweep > ONE_PASS or float(np.linalg.eigvalsh(outer)[0]) < (NEARLY_INSIDE * scale) ** 2:
+            # Rounding grows with the sweeps, and where a block lies nearly inside the Krylov space.  Once more, then;
+            # what halves was nothing else.
             block = orthonormalise(block - Q @ (xp.matrix_transpose(Q) @ block), floor=0.5)
         if block.shape[1] == 0:  # the Krylov space is invariant: the Ritz pairs are exact
             converged = True

@@ -1,0 +1,7 @@
+"""TensorLy ``parafac`` (alternating least squares), started at random."""
+
+from benchmarks.solvers._tensorly import parafac
+
+
+def solve(T, rank, seed):
+    return parafac(T, rank, seed, init="random")

@@ -1,0 +1,7 @@
+"""TensorLy ``parafac`` (alternating least squares), started from singular vectors."""
+
+from benchmarks.solvers._tensorly import parafac
+
+
+def solve(T, rank, seed):
+    return parafac(T, rank, seed, init="svd")

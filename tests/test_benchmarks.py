@@ -1,0 +1,79 @@
+"""The benchmark scripts run: tiny versions, whose times are not judged."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+if not (ROOT / "benchmarks").is_dir():
+    pytest.skip("the benchmarks are not part of a source distribution", allow_module_level=True)
+
+SCRIPTS = sorted(path.stem for path in (ROOT / "benchmarks" / "must_show").glob("[!_]*.py"))
+
+
+def run(*arguments, cwd=ROOT):
+    command = [sys.executable, "-m", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_bars_hold_in_the_quick_version(script, tmp_path):
+    out = tmp_path / "results.json"
+    done = run(f"benchmarks.must_show.{script}", "--quick", "--out", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = json.loads(out.read_text())
+    assert results["bars"]
+    assert not any(bar["holds"] is False for bar in results["bars"])
+    assert results["machine"]["versions"]["quartic"]
+
+
+def test_benchmark_prints_a_table_and_keeps_its_rows(tmp_path):
+    out = tmp_path / "dense.json"
+    solvers = ("quartic", "batched_power", "jennrich")
+    chosen = [word for name in solvers for word in ("--only", name)]
+    done = run("benchmarks", "--quick", *chosen, "--out", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "peak MB" in done.stdout
+    results = json.loads(out.read_text())
+    assert {row["solver"] for row in results["rows"]} == set(solvers)
+    assert all(row["status"] == "ok" for row in results["rows"])
+    assert all(row["fraction"] == 1 for row in results["rows"] if row["solver"] != "jennrich")
+
+
+FAILING = {
+    "raises": ("raise ValueError('no')", "error", "ValueError: no"),
+    "missing": ("import a_peer_that_is_not_installed", "missing", "a_peer_that_is_not_installed"),
+    "dies": ("import os; os._exit(3)", "error", "code 3"),
+    "not_finite": ("return [[float('nan')] * T.shape[0]]", "error", "not finite"),
+    "slow": ("import time; time.sleep(600)", "timeout", "ran past"),
+}
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the benchmark with one small problem and solvers that fail in every way."""
+    copy = tmp_path_factory.mktemp("copy")
+    shutil.copytree(ROOT / "benchmarks", copy / "benchmarks", ignore=shutil.ignore_patterns("results", "__pycache__"))
+    problem = "from benchmarks.problems import Problem\n\nPROBLEMS = [Problem(4, 2, 0.1, 'gaussian')]\n"
+    (copy / "benchmarks" / "problems" / "one.py").write_text(problem)
+    for name, (body, _, _) in FAILING.items():
+        (copy / "benchmarks" / "solvers" / f"{name}.py").write_text(f"def solve(T, rank, seed):\n    {body}\n")
+    return copy
+
+
+@pytest.mark.parametrize(("limit", "solvers"), [("100", set(FAILING) - {"slow"}), ("1", {"slow"})])
+def test_failures_are_rows_with_a_reason(copy, limit, solvers):
+    chosen = [word for name in sorted(solvers) for word in ("--only", name)]
+    arguments = ("--problems", "one", "--repeats", "1", *chosen, "--limit", limit, "--out", "dense.json")
+    done = run("benchmarks", *arguments, cwd=copy)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads((copy / "dense.json").read_text())["rows"]
+    assert {row["solver"] for row in rows} == solvers
+    for row in rows:
+        _, status, reason = FAILING[row["solver"]]
+        assert row["status"] == status
+        assert reason in row["reason"]

@@ -1,0 +1,804 @@
+"""``decompose`` end to end: what it finds, what it says about it, and what it keeps."""
+
+import dataclasses
+import os
+import pickle
+import re
+import warnings
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import quartic
+from quartic import Decomposition, DecompositionWarning, FactoredTensor, PackedTensor, Status, decompose
+from quartic._arrays import pack_rank_one, packed_dim
+from quartic.datasets import ERRORS, planted_tensor, random_orthonormal
+from quartic.metrics import match
+from quartic.tensors import Sum
+
+# The competing basis and the trap are exact low-rank tensors themselves: without a rank they may be found as well.
+UNAMBIGUOUS = [error for error in ERRORS if error not in ("basis", "trap")]
+
+
+def planted(seed, d=16, n=8, eps=0.1, **options):
+    return planted_tensor(d, n, eps, random_state=seed, **options)
+
+
+def quietly(T, *args, **kwargs):
+    """The result, and the warnings that came with it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = decompose(T, *args, **kwargs)
+    return result, caught
+
+
+def assert_honest(A, result):
+    """No certificate above the squared correlation with the nearest planted component."""
+    if result.components.shape[0]:
+        truth = match(result.components, A).table.max(axis=1)
+        assert np.all(result.certificates <= truth + 1e-12)
+
+
+def assert_all_found(p, result, squared):
+    n = len(p.components)
+    assert result.components.shape == p.components.shape
+    assert result.rank == n
+    assert match(p.components, result.components).found(squared) == n
+    assert_honest(p.components, result)
+
+
+class TestRecovery:
+    @pytest.mark.parametrize("eps", [0.0, 0.1, 0.3, 0.5])
+    @pytest.mark.parametrize(("d", "n"), [(16, 16), (20, 7)])
+    @pytest.mark.parametrize("error", ERRORS)
+    def test_rank_given(self, seed, error, d, n, eps):
+        p = planted(seed, d, n, eps, error=error)
+        result = decompose(PackedTensor(p.packed), n, random_state=seed)
+        # eps^2 / 10 at larger d; in so few dimensions a vector of the competing basis may lie near a component.
+        assert_all_found(p, result, 1 - max(eps**2 / 8, 1e-12))
+        assert result.reason == "given"
+        if eps <= 0.1:
+            assert result.status.code == "complete"
+
+    @pytest.mark.parametrize("eps", [0.0, 0.1, 0.3])
+    @pytest.mark.parametrize(("d", "n"), [(16, 16), (20, 7), (16, 1)])
+    @pytest.mark.parametrize("error", UNAMBIGUOUS)
+    def test_nothing_given(self, seed, error, d, n, eps):
+        p = planted(seed, d, n, eps, error=error)
+        result = decompose(PackedTensor(p.packed), random_state=seed)
+        assert_all_found(p, result, 1 - max(eps**2 / 10, 1e-12))
+        # The spectral norm of T minus its best fit on the planted components
+        B = pack_rank_one(p.components)
+        best = np.linalg.norm(p.packed - (B * np.diagonal(B.T @ p.packed @ B)) @ B.T, 2)
+        assert result.eps == pytest.approx(best, rel=0.2, abs=0.01)
+
+    @pytest.mark.parametrize("error", ERRORS)
+    def test_eps_given(self, seed, error):
+        p = planted(seed, 16, 8, 0.2, error=error)
+        result = decompose(PackedTensor(p.packed), eps=0.2, random_state=seed)
+        assert_all_found(p, result, 1 - 0.2**2 / 10)
+        assert result.eps_assumed == pytest.approx(0.2)
+        assert result.status.code == "complete"
+        assert "exceed the eps that was given" in result.reason
+
+    @pytest.mark.parametrize("given", [{"rank": 10}, {"eps": 0.33}, {}])
+    @pytest.mark.parametrize("error", ERRORS)
+    def test_weights_of_three_times_eps(self, seed, rng, error, given):
+        if not given and error not in UNAMBIGUOUS:
+            given = {"rank": 10, "eps": 0.33}
+        w = 10.0 ** rng.uniform(0, 1, 10)
+        p = planted(seed, 16, 10, 0.33, error=error, weights=w)
+        result = decompose(PackedTensor(p.packed), random_state=seed, **given)
+        assert_all_found(p, result, 0.98)
+        m = match(p.components, result.components)
+        np.testing.assert_allclose(result.weights[m.columns], w, atol=0.4)
+
+    @pytest.mark.parametrize("error", ERRORS)
+    def test_weights_from_1_to_30(self, seed, rng, error):
+        w = 30.0 ** rng.uniform(0, 1, 12)
+        p = planted(seed, 16, 12, 0.01, error=error, weights=w)
+        result = decompose(PackedTensor(p.packed), random_state=seed)
+        assert_all_found(p, result, 0.9999)
+        assert result.status.code == "complete"
+
+    @pytest.mark.parametrize("d", [1, 2, 3, 4])
+    def test_small_dimensions(self, seed, d):
+        p = planted(seed, d, d, 0.05)
+        for given in [{"rank": d}, {"eps": 0.05}, {}]:
+            result = decompose(p.tensor, random_state=seed, **given)
+            assert result.rank == d
+            assert match(p.components, result.components).found(0.98) == d
+            assert result.status.ok
+            if "eps" in given:  # in so few dimensions most of the error hides in the span: its estimate is too low
+                assert_honest(p.components, result)
+
+    def test_a_wide_gap_below_a_negative_error(self, seed, rng):
+        p = planted(seed, 16, 6, 0.0)
+        V = np.linalg.qr(rng.standard_normal((packed_dim(16), 4)))[0]
+        result = decompose(PackedTensor(p.packed - 0.3 * V @ V.T), random_state=seed)
+        assert result.rank == 6
+        assert match(p.components, result.components).found(0.99) == 6
+        assert result.eps == pytest.approx(0.3, rel=0.1)
+
+    @pytest.mark.parametrize("eta", [0.05, 0.1])
+    @pytest.mark.parametrize(("d", "n"), [(16, 16), (20, 10)])
+    def test_nearly_orthonormal_components(self, seed, rng, eta, d, n):
+        """Fact 4.10 promises 1 - O(sqrt(eta)); the iteration reaches far more."""
+        G = rng.standard_normal((n, d))
+        A = random_orthonormal(d, n, rng) + eta * G / np.linalg.norm(G, 2)
+        A /= np.linalg.norm(A, axis=1, keepdims=True)
+        B = pack_rank_one(A)
+        for rank in (n, None):
+            result = decompose(PackedTensor(B @ B.T), rank, random_state=seed)
+            assert result.rank == n
+            m = match(A, result.components)
+            assert m.found(1 - eta**2 / 100) == n
+            np.testing.assert_allclose(result.weights, 1, atol=eta**2)
+            assert_honest(A, result)
+
+    def test_nearly_orthonormal_components_with_an_error(self, seed, rng):
+        G = rng.standard_normal((10, 16))
+        A = random_orthonormal(16, 10, rng) + 0.1 * G / np.linalg.norm(G, 2)
+        A /= np.linalg.norm(A, axis=1, keepdims=True)
+        B = pack_rank_one(A)
+        M = B @ B.T + planted(seed, 16, 1, 0.1).error
+        result = decompose(PackedTensor(M), 10, random_state=seed)
+        assert match(A, result.components).found(1 - 0.1**2 / 5) == 10
+
+
+class TestRank:
+    @pytest.mark.parametrize("error", ["gaussian", "gaussian-symmetric", "identity", "low-rank"])
+    def test_too_large(self, seed, error):
+        p = planted(seed, error=error)
+        with pytest.warns(DecompositionWarning, match=r"8 of 10 components found.* smaller rank"):
+            result = decompose(PackedTensor(p.packed), 10, random_state=seed)
+        assert result.status.code == "incomplete"
+        assert not result.status.ok
+        assert result.rank == 10
+        assert result.components.shape == (8, 16)
+        assert match(p.components, result.components).found() == 8
+        assert_honest(p.components, result)
+
+    @pytest.mark.parametrize("error", ERRORS)
+    def test_too_small_for_components_of_one_weight(self, seed, error):
+        """The span of fewer eigenvectors mixes them all: what comes out may be less, never wrong, never certified."""
+        p = planted(seed, error=error)
+        result, caught = quietly(PackedTensor(p.packed), 5, random_state=seed)
+        assert result.components.shape[0] <= 5
+        assert match(p.components, result.components).found() == result.components.shape[0]
+        assert not np.any(result.certified)
+        assert not result.status.ok
+        assert [w.category for w in caught] == [DecompositionWarning] * (result.status.code != "uncertified")
+
+    def test_too_small_for_distinct_weights_takes_the_largest(self, seed):
+        p = planted(seed, 16, 4, 0.1, weights=[9.0, 6.0, 2.0, 1.0])
+        result = decompose(PackedTensor(p.packed), 2, random_state=seed)
+        assert match(p.components[:2], result.components).found() == 2
+        assert result.eps == pytest.approx(2.0, rel=0.1)
+        assert_honest(p.components, result)
+
+    def test_a_direction_that_is_no_component_counts_as_error(self, seed, rng):
+        """With a rank that takes it into the span, nothing beyond the span shows the error; the fit does."""
+        p = planted(seed, 16, 8, 0.0)
+        V = rng.standard_normal(136) + 4 * pack_rank_one(p.components) @ rng.standard_normal(8)
+        V /= np.linalg.norm(V)
+        result, caught = quietly(PackedTensor(p.packed + 0.5 * np.outer(V, V)), 9, random_state=seed)
+        assert result.status.code == "incomplete"
+        assert len(caught) == 1
+        assert match(p.components, result.components).found() == 8
+        assert_honest(p.components, result)
+
+
+class TestCertificates:
+    @pytest.mark.parametrize("eps", [0.05, 0.2, 0.4, 0.6])
+    @pytest.mark.parametrize("error", ERRORS)
+    def test_below_the_truth_however_asked(self, seed, error, eps):
+        p = planted(seed, 12, 6, eps, error=error)
+        T = PackedTensor(p.packed)
+        for arguments in [{"rank": 6}, {"rank": 6, "eps": eps}, {"rank": 4}, {"rank": 8}, {}, {"rank": 6, "find": 2}]:
+            result, _ = quietly(T, random_state=seed, **arguments)
+            assert_honest(p.components, result)
+
+    def test_certified_is_above_one_half(self, seed):
+        result, _ = quietly(PackedTensor(planted(seed, 12, 6, 0.4).packed), 6, random_state=seed)
+        np.testing.assert_array_equal(result.certified, result.certificates > 0.5)
+        assert result.certified.dtype == bool
+
+    def test_a_smaller_eps_proves_more(self, seed):
+        T = PackedTensor(planted(seed, 16, 8, 0.1).packed)
+        bounds = [decompose(T, 8, eps, random_state=seed).certificates for eps in (0.1, 0.2, 0.3)]
+        assert np.all(bounds[0] > bounds[1])
+        assert np.all(bounds[1] > bounds[2])
+
+    def test_exact_tensors_are_fully_certified(self, seed):
+        result = decompose(PackedTensor(planted(seed, eps=0.0).packed), random_state=seed)
+        np.testing.assert_allclose(result.certificates, 1, atol=1e-6)
+        assert result.eps < 1e-12
+
+
+class TestFind:
+    @pytest.mark.parametrize("find", [1, 3])
+    @pytest.mark.parametrize("given", [{"rank": 8}, {}, {"eps": 0.1}])
+    @pytest.mark.parametrize("error", UNAMBIGUOUS)
+    def test_so_many_certified_components(self, seed, error, given, find):
+        p = planted(seed, error=error)
+        result = decompose(PackedTensor(p.packed), find=find, random_state=seed, **given)
+        assert result.components.shape == (find, 16)
+        assert np.all(result.certified)
+        assert result.status.code == "complete"
+        assert result.rank == 8
+        assert match(p.components, result.components).found(1 - 0.1**2 / 10) == find
+        assert_honest(p.components, result)
+
+    def test_all_of_them(self, seed):
+        p = planted(seed)
+        result = decompose(PackedTensor(p.packed), 8, find=8, random_state=seed)
+        assert match(p.components, result.components).found() == 8
+
+    def test_more_than_there_are(self, seed):
+        p = planted(seed)
+        result = decompose(PackedTensor(p.packed), find=12, random_state=seed)
+        assert result.components.shape[0] == 8
+        assert result.status.code == "complete"
+
+    def test_the_rest_counts_as_error(self, seed):
+        result = decompose(PackedTensor(planted(seed).packed), 8, find=1, random_state=seed)
+        assert result.eps == pytest.approx(1.0, rel=0.15)
+
+
+class TestKnown:
+    @pytest.mark.parametrize("given", [{"rank": 8}, {}, {"eps": 0.1}])
+    def test_deflated_and_counted(self, seed, given):
+        p = planted(seed)
+        known = -3.0 * p.components[2:5]
+        result = decompose(PackedTensor(p.packed), known=known, random_state=seed, **given)
+        assert_all_found(p, result, 0.99)
+        assert result.status.code == "complete"
+        # They are taken as they are given, up to length and sign.
+        assert match(p.components[2:5], result.components).found(1 - 1e-12) == 3
+        assert result.eps == pytest.approx(0.1, rel=0.2)
+
+    @pytest.mark.parametrize("given", [{"rank": 6}, {}, {"eps": 0.1}])
+    def test_all_known(self, seed, given):
+        p = planted(seed, n=6)
+        result = decompose(PackedTensor(p.packed), known=p.components, random_state=seed, **given)
+        assert result.rank == 6
+        assert result.status.code == "complete"
+        assert match(p.components, result.components).found(1 - 1e-12) == 6
+
+    def test_a_whole_basis_known(self, seed):
+        p = planted(seed, 6, 6)
+        result = decompose(PackedTensor(p.packed), known=p.components, random_state=seed)
+        assert result.rank == 6
+        assert result.components.shape == (6, 6)
+
+    def test_known_and_sought(self, seed):
+        p = planted(seed)
+        result = decompose(PackedTensor(p.packed), 8, known=p.components[:2], find=3, random_state=seed)
+        assert result.components.shape == (5, 16)
+        assert match(p.components[:2], result.components).found(1 - 1e-12) == 2
+        assert match(p.components, result.components).found(0.99) == 5
+        assert result.status.code == "complete"
+
+    def test_none_known(self, seed):
+        T = PackedTensor(planted(seed).packed)
+        plain, empty = (decompose(T, known=known, random_state=seed) for known in (None, np.zeros((0, 16))))
+        np.testing.assert_array_equal(plain.components, empty.components)
+
+    @pytest.mark.parametrize("scale", [1e-200, 1e200])
+    def test_of_any_length(self, seed, scale):
+        p = planted(seed)
+        result = decompose(PackedTensor(p.packed), known=scale * p.components[:2], random_state=seed)
+        assert match(p.components, result.components).found() == 8
+
+    def test_weights_are_not_asked_for(self, seed):
+        p = planted(seed, weights=np.linspace(5, 1, 8))
+        result = decompose(PackedTensor(p.packed), known=p.components[[0, 7]], random_state=seed)
+        assert match(p.components, result.components).found() == 8
+        np.testing.assert_allclose(result.weights, np.linspace(5, 1, 8), atol=0.15)
+
+    def test_in_every_library(self, seed, xp):
+        p = planted(seed, 8, 4)
+        result = decompose(xp.asarray(p.tensor), known=xp.asarray(p.components[:2]), random_state=seed)
+        assert match(p.components, xp.numpy(result.components)).found() == 4
+
+
+class TestCanonical:
+    def test_the_largest_weight_first(self, seed, rng):
+        w = rng.permutation(np.arange(1.0, 9.0))
+        p = planted(seed, weights=w)
+        result = decompose(PackedTensor(p.packed), random_state=seed)
+        assert np.all(np.diff(result.weights) <= 0)
+        assert match(result.components, p.components).columns.tolist() == np.argsort(-w).tolist()
+
+    def test_unit_rows_with_a_positive_peak(self, seed):
+        C = decompose(PackedTensor(planted(seed).packed), random_state=seed).components
+        np.testing.assert_allclose(np.linalg.norm(C, axis=1), 1, atol=1e-12)
+        assert np.all(C[np.arange(8), np.argmax(np.abs(C), axis=1)] > 0)
+
+    def test_equal_weights_in_a_fixed_order(self, seed):
+        A = random_orthonormal(10, 10, np.random.default_rng(seed))
+        B = pack_rank_one(A)
+        results = [decompose(PackedTensor(B @ B.T), random_state=s).components for s in range(3)]
+        for other in results[1:]:
+            np.testing.assert_allclose(other, results[0], atol=1e-6)
+
+    def test_the_same_whole_number_gives_the_same_answer(self, seed):
+        T = planted(seed).tensor
+        one, other = (decompose(T, random_state=seed) for _ in range(2))
+        for name in ("components", "weights", "certificates", "spectrum"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+        assert (one.eps, one.eps_assumed, one.reason, one.sweeps) == (
+            other.eps,
+            other.eps_assumed,
+            other.reason,
+            other.sweeps,
+        )
+
+    @pytest.mark.parametrize("eps", [0.0, 0.1, 0.5])
+    def test_other_seeds_agree_to_the_accuracy_of_convergence(self, seed, eps):
+        T = PackedTensor(planted(seed, 16, 12, eps, weights=np.linspace(4, 1.5, 12)).packed)
+        results = [decompose(T, 12, random_state=s) for s in range(4)]
+        for other in results[1:]:
+            np.testing.assert_allclose(other.components, results[0].components, atol=0.03 * eps + 1e-10)
+            np.testing.assert_allclose(other.weights, results[0].weights, atol=1e-3 * eps + 1e-10)
+
+
+class TestRandomState:
+    @pytest.mark.parametrize(
+        "make", [lambda: None, lambda: 3, lambda: np.int64(3), np.random.default_rng, lambda: np.random.RandomState(1)]
+    )
+    def test_kinds(self, make):
+        p = planted(0)
+        assert_all_found(p, decompose(PackedTensor(p.packed), random_state=make()), 0.99)
+
+    def test_a_generator_is_advanced(self):
+        T = PackedTensor(planted(0, eps=0.3).packed)
+        rng = np.random.default_rng(0)
+        one, other = (decompose(T, 8, random_state=rng) for _ in range(2))
+        assert not np.array_equal(one.components, other.components)
+
+    def test_the_global_state_is_left_alone(self):
+        T = PackedTensor(planted(0).packed)
+        before = np.random.get_state()[1].copy()  # noqa: NPY002
+        decompose(T, random_state=None)
+        np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+class TestLibraries:
+    @pytest.mark.parametrize("shape", [(8, 8, 8, 8), (64, 64)])
+    @pytest.mark.parametrize("given", [{"rank": 5}, {"eps": 0.2}, {"find": 2}, {}])
+    def test_all_of_it_in_every_library(self, seed, xp, shape, given):
+        p = planted(seed, 8, 5, weights=[5.0, 4.0, 3.0, 2.0, 1.0])
+        T = p.tensor.reshape(shape)
+        result = decompose(xp.asarray(T), random_state=seed, **given)
+        expected = decompose(T, random_state=seed, **given)
+        for name in ("components", "weights", "certificates"):
+            array = getattr(result, name)
+            assert array.dtype == xp.dtype("float64")
+            np.testing.assert_allclose(xp.numpy(array), getattr(expected, name), atol=1e-10)
+        assert xp.numpy(result.certified).all()
+        np.testing.assert_allclose(xp.numpy(result.to_tensor()), expected.to_tensor(), atol=1e-9)
+        assert isinstance(result.spectrum, np.ndarray)
+        assert result.status == expected.status
+        assert result.reason == expected.reason
+        assert result.eps == pytest.approx(expected.eps, rel=1e-9)
+        assert result.summary().splitlines()[:4] == expected.summary().splitlines()[:4]
+
+    @pytest.mark.parametrize("given", [{"rank": 5}, {}])
+    def test_float32(self, seed, xp, given):
+        p = planted(seed, 8, 5, weights=[5.0, 4.0, 3.0, 2.0, 1.0])
+        result = decompose(xp.asarray(p.tensor, "float32"), random_state=seed, **given)
+        expected = decompose(p.tensor, random_state=seed, **given)
+        assert result.components.dtype == xp.dtype("float32")
+        assert result.weights.dtype == xp.dtype("float32")
+        assert result.rank == expected.rank == 5
+        np.testing.assert_allclose(xp.numpy(result.components), expected.components, atol=1e-4)
+        np.testing.assert_allclose(xp.numpy(result.weights), expected.weights, rtol=1e-4)
+        assert_honest(
+            p.components,
+            dataclasses.replace(
+                result, **{name: xp.numpy(getattr(result, name)) for name in ("components", "certificates")}
+            ),
+        )
+
+    @pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint16"])
+    def test_integers_are_converted(self, xp, dtype):
+        T = np.zeros((4, 4, 4, 4))
+        T[1, 1, 1, 1] = T[3, 3, 3, 3] = 1
+        result = decompose(xp.asarray(T, dtype), random_state=0)
+        assert result.components.dtype == xp.dtype("float64")
+        np.testing.assert_allclose(np.sort(xp.numpy(result.components), axis=0)[-1], [0, 1, 0, 1], atol=1e-12)
+        np.testing.assert_allclose(xp.numpy(result.weights), 1)
+
+    @pytest.mark.parametrize("form", ["packed", "factored", "sum", "scaled"])
+    def test_forms(self, seed, xp, form):
+        p = planted(seed, 8, 4, 0.0 if form == "factored" else 0.1)
+        packed = PackedTensor(xp.asarray(p.packed))
+        components = FactoredTensor.from_components(xp.asarray(p.weights), xp.asarray(p.components))
+        rest = PackedTensor(xp.asarray(p.error))
+        forms = {
+            "packed": packed,
+            "factored": components,
+            "sum": Sum([(1.0, components), (1.0, rest)]),
+            "scaled": packed.scaled(1e100),
+        }
+        result = decompose(forms[form], random_state=seed)
+        assert xp.owns(result.components)
+        assert result.rank == 4
+        assert match(p.components, xp.numpy(result.components)).found(0.99) == 4
+        np.testing.assert_allclose(xp.numpy(result.weights), 1e100 if form == "scaled" else 1.0, rtol=0.2)
+
+    def test_the_input_is_not_touched(self, seed):
+        T = planted(seed, 8, 4).tensor
+        before = T.copy()
+        T.flags.writeable = False
+        decompose(T, random_state=seed)
+        np.testing.assert_array_equal(T, before)
+
+
+def results_by_status():
+    """For each status code an input that leads to it."""
+    p = planted(0, 12, 6, 0.1)
+    noise = planted(0, 12, 1, 1.0).error
+    blurred = PackedTensor(planted(0, 16, 8, 0.5).packed)
+    return {
+        "complete": lambda: decompose(PackedTensor(p.packed), random_state=0),
+        "uncertified": lambda: decompose(PackedTensor(p.packed), 6, eps=0.9, random_state=0),
+        "incomplete": lambda: decompose(PackedTensor(p.packed), 8, random_state=0),
+        "contradiction": lambda: decompose(PackedTensor(p.packed), 6, eps=0.01, random_state=0),
+        "no-gap": lambda: decompose(blurred, random_state=0),
+        "nothing": lambda: decompose(PackedTensor(noise), random_state=0),
+    }
+
+
+class TestStatus:
+    @pytest.mark.parametrize("code", results_by_status())
+    def test_each_is_reached(self, code):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = results_by_status()[code]()
+        status = result.status
+        assert status.code == code
+        assert status.ok == (code == "complete")
+        assert bool(status.remedy) != status.ok
+        assert str(status) in result.summary()
+        assert status.message in str(status)
+        assert status.remedy in str(status)
+        loud = code in ("incomplete", "nothing")
+        assert [str(w.message) for w in caught if w.category is DecompositionWarning] == [str(status)] * loud
+
+    def test_a_warning_points_at_the_caller(self):
+        with pytest.warns(DecompositionWarning) as caught:
+            results_by_status()["incomplete"]()
+        assert caught[0].filename == __file__
+
+    def test_noise_alone_gives_nothing(self, seed):
+        noise = planted(seed, 16, 1, 1.0).error
+        with pytest.warns(DecompositionWarning, match="no component found"):
+            result = decompose(PackedTensor(noise), random_state=seed)
+        assert result.components.shape == (0, 16)
+        assert result.weights.shape == result.certificates.shape == result.certified.shape == (0,)
+        assert result.eps == pytest.approx(1.0, rel=0.2)
+        assert not result.to_tensor().any()
+        assert "0 components" in result.summary()
+
+    def test_an_eps_that_cannot_be_is_told(self):
+        result = results_by_status()["contradiction"]()
+        assert result.eps_assumed == pytest.approx(0.01)
+        assert result.eps > 0.05
+        assert "eps = 0.01 was given" in result.status.message
+
+    @pytest.mark.parametrize("sign", [-1, 1])
+    def test_one_dimension(self, sign):
+        result = decompose(np.full((1, 1, 1, 1), sign * 3), 1, random_state=0)
+        assert result.components.tolist() == [[1.0]]
+        assert result.weights.tolist() == [sign * 3.0]
+        assert result.status.ok
+
+
+@pytest.fixture(scope="module")
+def small_result():
+    return decompose(planted(0, 12, 6, weights=np.arange(6, 0, -1.0)).tensor, random_state=0)
+
+
+class TestResult:
+    @pytest.fixture
+    def result(self, small_result):
+        return small_result
+
+    def test_frozen(self, result):
+        for field in dataclasses.fields(result):
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                setattr(result, field.name, None)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            result.status.code = "complete"
+
+    def test_to_tensor(self, result):
+        C = result.components
+        expected = np.einsum("k,ka,kb,kc,kd->abcd", result.weights, C, C, C, C)
+        np.testing.assert_allclose(result.to_tensor(), expected, atol=1e-12)
+
+    def test_eps_is_the_norm_of_the_residual(self, seed):
+        p = planted(seed, 12, 6, 0.2)
+        result = decompose(p.tensor, random_state=seed)
+        residual = (p.tensor - result.to_tensor()).reshape(144, 144)
+        assert result.eps == pytest.approx(np.linalg.norm(residual, 2), rel=0.15)
+        assert result.eps <= np.linalg.norm(residual, 2) * (1 + 1e-9)
+
+    def test_weights_are_those_of_least_squares(self, seed):
+        p = planted(seed, 12, 6, 0.2)
+        result = decompose(p.tensor, random_state=seed)
+        B = pack_rank_one(result.components)
+        columns = np.stack([np.outer(b, b).ravel() for b in B.T], axis=1)
+        expected = np.linalg.lstsq(columns, p.packed.ravel(), rcond=None)[0]
+        np.testing.assert_allclose(result.weights, expected, atol=1e-9)
+
+    def test_spectrum(self, result):
+        exact = np.linalg.eigvalsh(planted(0, 12, 6, weights=np.arange(6, 0, -1.0)).packed)[::-1]
+        assert np.all(np.diff(result.spectrum) <= 0)
+        np.testing.assert_allclose(result.spectrum[:6], exact[:6], atol=0.05)
+
+    def test_summary(self, result):
+        lines = result.summary().splitlines()
+        assert lines[0] == "6 components in dimension 12, 6 certified"
+        table = [line.split() for line in lines[-6:]]
+        assert [row[0] for row in table] == [str(i) for i in range(6)]
+        np.testing.assert_allclose([float(row[1]) for row in table], result.weights, rtol=1e-3)
+        np.testing.assert_allclose([float(row[2]) for row in table], result.certificates, atol=1e-4)
+        assert "not certified" not in result.summary()
+        for part in (result.reason, str(result.status), f"{result.sweeps} sweeps", f"{result.eps:.4g} measured"):
+            assert part in result.summary()
+
+    def test_a_long_summary_is_cut(self, result):
+        text = result.summary(most=2)
+        assert "... and 4 more" in text
+        assert len(text.splitlines()) == len(result.summary().splitlines()) - 3
+
+    def test_what_is_not_certified_is_marked(self):
+        assert results_by_status()["uncertified"]().summary().count("not certified") == 6
+
+    def test_timings(self, result):
+        assert list(result.timings) == ["pack", "truncate", "recover", "postprocess", "certify", "measure"]
+        assert all(seconds >= 0 for seconds in result.timings.values())
+
+    @pytest.mark.parametrize("given", [{"rank": 6}, {}, {"find": 2}, {"rank": 6, "find": 2}])
+    def test_sweeps_are_the_applications_but_for_scale_and_measurement(self, given):
+        counts, stages = {}, []
+
+        class Counting(PackedTensor):
+            def apply(self, X):
+                counts[stages[-1]] = counts.get(stages[-1], 0) + 1
+                return super().apply(X)
+
+            def scaled(self, factor):
+                return Counting(self.matrix, self.unit * factor)
+
+        T = Counting(planted(0, 12, 6).packed)
+        result = decompose(T, random_state=0, callback=lambda stage, done: stages.append(stage), **given)
+        assert counts.pop("pack") == 1
+        assert counts.pop("measure") > 0
+        assert result.sweeps == sum(counts.values())
+
+
+class TestProgress:
+    def test_every_stage_is_told(self):
+        told = []
+        decompose(planted(0).tensor, random_state=0, callback=lambda stage, done: told.append((stage, done)))
+        stages = [stage for stage, _ in told]
+        assert set(stages) == {"pack", "truncate", "recover", "postprocess", "certify", "measure"}
+        assert stages[0] == "pack"
+        for stage in set(stages):
+            assert (stage, 0) in told
+        assert max(done for stage, done in told if stage == "recover") >= 8
+        sweeps = [done for stage, done in told if stage == "truncate"]
+        assert sweeps == list(range(len(sweeps)))
+
+    @pytest.mark.parametrize("stage", ["pack", "truncate", "recover", "postprocess", "certify", "measure"])
+    def test_an_interruption_goes_through(self, stage):
+        p = planted(0, 8, 4)
+        T = p.tensor
+        before = decompose(T, random_state=0)
+
+        def interrupt(current, done):
+            if current == stage:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            decompose(T, random_state=0, callback=interrupt)
+        after = decompose(T, random_state=0)
+        np.testing.assert_array_equal(T, p.tensor)
+        np.testing.assert_array_equal(before.components, after.components)
+
+
+class TestSaving:
+    @pytest.fixture(params=results_by_status())
+    def result(self, request):
+        return quietly_made(results_by_status()[request.param])
+
+    def test_round_trip(self, tmp_path, result):
+        path = tmp_path / "result.npz"
+        result.save(path)
+        back = Decomposition.load(path)
+        for field in dataclasses.fields(result):
+            saved, loaded = getattr(result, field.name), getattr(back, field.name)
+            if isinstance(saved, np.ndarray):
+                assert loaded.dtype == saved.dtype
+                np.testing.assert_array_equal(loaded, saved)
+            else:
+                assert loaded == saved
+                assert type(loaded) is type(saved)
+        assert back.summary() == result.summary()
+        assert os.listdir(tmp_path) == ["result.npz"]
+
+    def test_from_every_library(self, tmp_path, xp):
+        T = planted(0, 6, 3).tensor
+        result = decompose(xp.asarray(T, "float32"), random_state=0)
+        result.save(str(tmp_path / "result.npz"))
+        back = Decomposition.load(str(tmp_path / "result.npz"))
+        assert back.components.dtype == np.float32
+        np.testing.assert_array_equal(back.components, xp.numpy(result.components))
+        assert back.status == result.status
+
+    def test_the_name_is_taken_as_it_is(self, tmp_path):
+        results_by_status()["complete"]().save(tmp_path / "result")
+        assert os.listdir(tmp_path) == ["result"]
+        assert Decomposition.load(tmp_path / "result").status.ok
+
+    def test_a_missing_folder(self, tmp_path):
+        with pytest.raises(FileNotFoundError):
+            results_by_status()["complete"]().save(tmp_path / "missing" / "result.npz")
+        assert os.listdir(tmp_path) == []
+
+    def test_a_failure_leaves_the_old_file_and_nothing_else(self, tmp_path, monkeypatch):
+        path = tmp_path / "result.npz"
+        path.write_bytes(b"old")
+
+        def fail(out, **arrays):
+            out.write(b"half")
+            raise KeyboardInterrupt
+
+        result = results_by_status()["complete"]()
+        monkeypatch.setattr(np, "savez", fail)
+        with pytest.raises(KeyboardInterrupt):
+            result.save(path)
+        assert path.read_bytes() == b"old"
+        assert os.listdir(tmp_path) == ["result.npz"]
+
+
+def quietly_made(make):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DecompositionWarning)
+        return make()
+
+
+class TestLoading:
+    @pytest.fixture
+    def saved(self, tmp_path):
+        path = tmp_path / "result.npz"
+        results_by_status()["complete"]().save(path)
+        return path
+
+    @staticmethod
+    def rewritten(path, **changes):
+        """The file with some of its arrays changed, or dropped where the change is None."""
+        with np.load(path) as data:
+            arrays = dict(data) | changes
+        np.savez(path, **{name: array for name, array in arrays.items() if array is not None})
+        return path
+
+    def refused(self, path, message="is not a decomposition saved by quartic"):
+        with pytest.raises(ValueError, match=message) as caught:
+            Decomposition.load(path)
+        assert path.name in str(caught.value)
+
+    @pytest.mark.parametrize("part", [0.1, 0.5, 0.9, 0.999])
+    def test_truncated(self, saved, part):
+        content = saved.read_bytes()
+        saved.write_bytes(content[: int(part * len(content))])
+        self.refused(saved)
+
+    def test_damaged(self, saved):
+        content = bytearray(saved.read_bytes())
+        at = content.index(b"\x93NUMPY") + 200
+        content[at : at + 8] = b"\xff" * 8
+        saved.write_bytes(content)
+        self.refused(saved)
+
+    def test_empty(self, saved):
+        saved.write_bytes(b"")
+        self.refused(saved)
+
+    def test_text(self, saved):
+        saved.write_text("components")
+        self.refused(saved)
+
+    def test_a_pickle_is_not_executed(self, saved):
+        class Trap:
+            def __reduce__(self):
+                return (pytest.fail, ("a pickle was executed",))
+
+        saved.write_bytes(pickle.dumps(Trap()))
+        self.refused(saved)
+
+    def test_an_object_array_is_not_executed(self, saved):
+        self.rewritten(saved, reason=np.array([{"a": 1}], dtype=object))
+        self.refused(saved)
+
+    def test_another_npz(self, saved):
+        np.savez(saved, T=np.ones(3))
+        self.refused(saved)
+
+    def test_a_npy(self, saved):
+        with saved.open("wb") as out:
+            np.save(out, np.ones(3))
+        self.refused(saved)
+
+    @pytest.mark.parametrize("name", ["components", "status", "eps", "stages"])
+    def test_a_part_is_missing(self, saved, name):
+        self.refused(self.rewritten(saved, **{name: None}))
+
+    def test_a_part_of_another_kind(self, saved):
+        self.refused(self.rewritten(saved, format=np.array("first")))
+
+    def test_a_future_format(self, saved):
+        self.refused(self.rewritten(saved, format=np.asarray(99)), r"has format 99, this version of quartic reads 1: ")
+
+    def test_a_missing_file(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match="nowhere"):
+            Decomposition.load(tmp_path / "nowhere.npz")
+
+
+@st.composite
+def questions(draw):
+    """Small tensors of no structure at all, and whatever may be asked about them."""
+    d = draw(st.integers(1, 4))
+    width = draw(st.sampled_from([32, 64]))
+    entries = st.one_of(st.sampled_from([0.0, 1.0, -1.0]), st.floats(-(2.0**100), 2.0**100, width=width))
+    T = draw(hnp.arrays(f"float{width}", (d, d, d, d), elements=entries, fill=st.just(0.0)))
+    rank = draw(st.none() | st.integers(1, d))
+    known = random_orthonormal(d, d, np.random.default_rng(draw(st.integers(0, 9))))
+    given = {
+        "rank": rank,
+        "eps": draw(st.none() | st.floats(0, 1e30)),
+        "find": draw(st.none() | st.integers(1, rank or d)),
+        "known": draw(st.none() | st.integers(0, rank or d).map(lambda m: known[:m])),
+        "random_state": draw(st.integers(0, 9)),
+    }
+    return T, given
+
+
+@hypothesis.given(questions())
+@hypothesis.settings(max_examples=100)
+@hypothesis.example((np.full((1, 1, 1, 1), 3.0), {"known": [[1.0]]}))
+@hypothesis.example((np.full((1, 1, 1, 1), 1e-200), {"known": [[1.0]], "eps": 1.0}))
+@hypothesis.example((np.full((1, 1, 1, 1), 5e-324), {"eps": 0.0}))
+@hypothesis.example((-np.eye(4).reshape(2, 2, 2, 2), {"rank": 2}))
+def test_any_question_has_an_answer(question):
+    """A result that makes sense or a refusal that says why, and never a warning of NumPy's."""
+    T, given = question
+    try:
+        result, caught = quietly(T, **given)
+    except ValueError as refusal:
+        if re.match(r"T is |the pair-symmetric part of T |eps must ", str(refusal)):
+            return
+        raise
+    assert {w.category for w in caught} <= {DecompositionWarning}
+    n, d = result.components.shape
+    assert d == T.shape[0]
+    assert n <= result.rank <= d
+    np.testing.assert_allclose(np.linalg.norm(result.components, axis=1), 1, atol=1e-5)
+    assert np.all(np.isfinite(result.weights))
+    assert np.all((result.certificates >= 0) & (result.certificates <= 1))
+    assert np.isfinite(result.eps)
+    assert result.status.code in results_by_status()
+
+
+def test_the_public_names():
+    for name in quartic.__all__:
+        assert getattr(quartic, name) is not None
+    assert Status("complete", "done.").ok
+    assert str(Status("no-gap", "no.", "yes.")) == "no. yes."

@@ -1,0 +1,253 @@
+"""Every tensor form through one conformance suite; a new form is one line of ``FORMS``."""
+
+import math
+
+import numpy as np
+import pytest
+
+from quartic._arrays import pack_rank_one
+from quartic.tensors import FactoredTensor, FourTensor, PackedTensor, Sum
+from quartic.tensors.combine import deflate
+
+D, N = 4, 10
+TOLERANCE = {"float32": 3e-5, "float64": 1e-12}
+
+
+class Numbers:
+    """Random numbers from which forms are built: NumPy arrays of one dtype, brought into a library by ``put``."""
+
+    def __init__(self, seed, put):
+        rng = np.random.default_rng(seed)
+        G = rng.standard_normal((N, N))
+        self.matrix = put(G + G.T)
+        self.dense = put(rng.standard_normal((D, D, D, D)))
+        self.lam, self.U = put(rng.standard_normal(3)), put(rng.standard_normal((N, 3)))
+        self.weights, self.B = put(rng.standard_normal(2)), put(rng.standard_normal((2, D)))
+        self.host_weights = rng.standard_normal(2)
+
+
+def scaled(build):
+    return lambda x: build(x).scaled(-2.5)
+
+
+FORMS = {
+    "packed": lambda x: PackedTensor(x.matrix),
+    "packed with a unit": lambda x: PackedTensor(x.matrix, unit=4.0),
+    "packed from dense": lambda x: PackedTensor.from_dense(x.dense),
+    "factored": lambda x: FactoredTensor(x.lam, x.U),
+    "factored from components": lambda x: FactoredTensor.from_components(x.weights, x.B),
+    "factored, flattened": lambda x: FactoredTensor(x.lam, x.U).flattened(),
+    "factored, no terms": lambda x: FactoredTensor(x.lam[:0], x.U[:, :0]),
+    "sum": lambda x: Sum([(2.0, PackedTensor(x.matrix)), (-0.5, FactoredTensor(x.lam, x.U))]),
+    "sum of one": lambda x: Sum([(-1.0, PackedTensor(x.matrix))]),
+    "sum of sums": lambda x: Sum([(3.0, Sum([(1.0, PackedTensor(x.matrix))])), (1.0, PackedTensor(x.matrix, 2.0))]),
+    "deflated": lambda x: deflate(PackedTensor(x.matrix), x.host_weights, x.B),
+}
+FORMS |= {f"{name}, scaled": scaled(build) for name, build in FORMS.items()}
+
+
+@pytest.fixture(params=FORMS)
+def build(request):
+    return FORMS[request.param]
+
+
+@pytest.fixture(params=["float32", "float64"])
+def dtype(request):
+    return request.param
+
+
+@pytest.fixture
+def form(build, xp, dtype):
+    return build(Numbers(0, lambda x: xp.asarray(x, dtype)))
+
+
+def unpacked(Y):
+    """Packed columns ``(N, k)`` as matrices ``(k, D, D)``, entry by entry."""
+    out = np.zeros((Y.shape[1], D, D))
+    row = 0
+    for i in range(D):
+        for j in range(i, D):
+            out[:, i, j] = out[:, j, i] = Y[row] / (1.0 if i == j else math.sqrt(2.0))
+            row += 1
+    return out
+
+
+def assert_close(x, y, dtype):
+    scale = max(1.0, float(np.max(np.abs(y), initial=0.0)))
+    np.testing.assert_allclose(x, y, rtol=0, atol=TOLERANCE[dtype] * scale)
+
+
+def test_is_a_form(form, xp, dtype):
+    assert isinstance(form, FourTensor)
+    assert form.dim == D
+    assert form.pair_dim == N
+    assert xp.owns(form.like)
+    assert form.like.dtype == xp.dtype(dtype)
+    assert f"dim={D}" in repr(form)
+    assert dtype in repr(form)
+
+
+@pytest.mark.parametrize("k", [0, 1, 3])
+def test_apply_contracts_the_dense_tensor(form, xp, dtype, k):
+    X = np.random.default_rng(1).standard_normal((N, k)).astype(dtype)
+    Y = form.apply(xp.asarray(X))
+    assert Y.dtype == xp.dtype(dtype)
+    assert tuple(Y.shape) == (N, k)
+    expected = np.einsum("abcd,kcd->kab", xp.numpy(form.to_dense()), unpacked(X))
+    assert_close(unpacked(xp.numpy(Y)), expected, dtype)
+
+
+@pytest.mark.parametrize("k", [0, 1, 3])
+def test_rank_one_blocks(form, xp, dtype, k):
+    B = np.random.default_rng(2).standard_normal((k, D)).astype(dtype)
+    Y = form.apply(pack_rank_one(xp.asarray(B)))
+    assert Y.dtype == xp.dtype(dtype)
+    expected = np.einsum("abcd,kc,kd->kab", xp.numpy(form.to_dense()), B, B)
+    assert_close(unpacked(xp.numpy(Y)), expected, dtype)
+
+
+def test_self_adjoint(form, xp, dtype):
+    rng = np.random.default_rng(3)
+    X, Y = (rng.standard_normal((N, 2)).astype(dtype) for _ in range(2))
+    left = Y.T @ xp.numpy(form.apply(xp.asarray(X)))
+    right = xp.numpy(form.apply(xp.asarray(Y))).T @ X
+    assert_close(left, right, dtype)
+
+
+def test_linear(form, xp, dtype):
+    rng = np.random.default_rng(4)
+    X, Y = (rng.standard_normal((N, 2)).astype(dtype) for _ in range(2))
+    both = xp.numpy(form.apply(xp.asarray(2 * X - 3 * Y)))
+    apart = 2 * xp.numpy(form.apply(xp.asarray(X))) - 3 * xp.numpy(form.apply(xp.asarray(Y)))
+    assert_close(both, apart, dtype)
+
+
+def test_to_packed_is_the_operator(form, xp, dtype):
+    M = form.to_packed()
+    assert M.dtype == xp.dtype(dtype)
+    X = np.random.default_rng(5).standard_normal((N, 2)).astype(dtype)
+    Y = xp.numpy(form.apply(xp.asarray(X)))
+    assert_close(xp.numpy(M) @ X, Y, dtype)
+
+
+def test_to_dense_is_pair_symmetric(form, xp, dtype):
+    T = form.to_dense()
+    assert tuple(T.shape) == (D, D, D, D)
+    assert T.dtype == xp.dtype(dtype)
+    T = xp.numpy(T)
+    for order in [(1, 0, 2, 3), (0, 1, 3, 2), (2, 3, 0, 1)]:
+        assert_close(T, T.transpose(order), dtype)
+
+
+def test_packing_the_dense_tensor_again_gives_the_same_operator(form, xp, dtype):
+    T = form.to_dense()
+    M = xp.numpy(form.to_packed())
+    if not M.any():
+        with pytest.raises(ValueError, match="zero tensor"):
+            PackedTensor.from_dense(T)
+        return
+    again = PackedTensor.from_dense(T)
+    assert again.asymmetry < {"float32": 1e-3, "float64": 1e-7}[dtype]
+    assert_close(xp.numpy(again.to_packed()), M, dtype)
+
+
+@pytest.mark.parametrize("factor", [3.0, -0.25, 0.0])
+def test_scaled(form, xp, dtype, factor):
+    M = xp.numpy(form.to_packed())
+    other = form.scaled(factor)
+    assert other.dim == D
+    assert other.like.dtype == xp.dtype(dtype)
+    assert_close(xp.numpy(other.to_packed()), factor * M, dtype)
+
+
+def test_read_only_arrays_will_do(build):
+    given = []
+
+    def put(x):
+        x = np.array(x)
+        x.flags.writeable = False
+        given.append((x, x.copy()))
+        return x
+
+    form = build(Numbers(0, put))
+    X = put(np.random.default_rng(6).standard_normal((N, 2)))
+    np.testing.assert_allclose(form.to_packed() @ X, form.apply(X), atol=1e-12)
+    assert form.to_dense().shape == (D, D, D, D)
+    for x, before in given:
+        np.testing.assert_array_equal(x, before)
+
+
+# What each form is, against einsum on the numbers it was made of.
+
+
+def test_packed_is_unit_times_matrix(xp, rng):
+    G = rng.standard_normal((N, N))
+    np.testing.assert_allclose(xp.numpy(PackedTensor(xp.asarray(G + G.T), 0.5).to_packed()), (G + G.T) / 2, atol=1e-14)
+
+
+def test_packed_from_dense_is_the_projection(xp, rng):
+    T = rng.standard_normal((D, D, D, D))
+    P = (T + T.transpose(1, 0, 2, 3)) / 2
+    P = (P + P.transpose(0, 1, 3, 2)) / 2
+    P = (P + P.transpose(2, 3, 0, 1)) / 2
+    np.testing.assert_allclose(xp.numpy(PackedTensor.from_dense(xp.asarray(T)).to_dense()), P, atol=1e-14)
+
+
+def test_factored_is_the_sum_of_its_terms(xp, rng):
+    lam, U = rng.standard_normal(3), rng.standard_normal((N, 3))
+    form = FactoredTensor(xp.asarray(lam), xp.asarray(U))
+    matrices = unpacked(U)
+    np.testing.assert_allclose(xp.numpy(form.matrices), matrices, atol=1e-14)
+    expected = np.einsum("k,kab,kcd->abcd", lam, matrices, matrices)
+    np.testing.assert_allclose(xp.numpy(form.to_dense()), expected, atol=1e-12)
+    expected = np.einsum("kab,kcd->abcd", matrices, matrices)
+    np.testing.assert_allclose(xp.numpy(form.flattened().to_dense()), expected, atol=1e-12)
+    assert form.rank == 3
+
+
+def test_factored_from_components(xp, rng):
+    w, B = rng.standard_normal(2), rng.standard_normal((2, D))
+    form = FactoredTensor.from_components(xp.asarray(w), xp.asarray(B))
+    expected = np.einsum("k,ka,kb,kc,kd->abcd", w, B, B, B, B)
+    np.testing.assert_allclose(xp.numpy(form.to_dense()), expected, atol=1e-12)
+
+
+def test_deflating_subtracts_the_components(xp, rng):
+    w, B = rng.standard_normal(2), rng.standard_normal((2, D))
+    T = PackedTensor(xp.asarray(np.eye(N)))
+    expected = xp.numpy(T.to_dense()) - np.einsum("k,ka,kb,kc,kd->abcd", w, B, B, B, B)
+    np.testing.assert_allclose(xp.numpy(deflate(T, w, xp.asarray(B)).to_dense()), expected, atol=1e-12)
+
+
+def test_deflating_nothing_is_the_tensor_itself(xp):
+    T = PackedTensor(xp.asarray(np.eye(N)))
+    assert deflate(T, np.zeros(0), xp.asarray(np.zeros((0, D)))) is T
+
+
+def test_a_sum_wants_one_dimension():
+    with pytest.raises(ValueError, match=r"terms of a sum must have one dimension; got \[2, 3\]"):
+        Sum([(1.0, PackedTensor(np.eye(3))), (1.0, PackedTensor(np.eye(6)))])
+
+
+def test_factors_want_one_weight_each():
+    with pytest.raises(ValueError, match=r"lam must have one weight for each of the 2 columns of U; got \(3,\)"):
+        FactoredTensor(np.ones(3), np.ones((3, 2)))
+
+
+@pytest.mark.parametrize("shape", [(3, 6), (3,), (3, 3, 3)])
+def test_a_packed_matrix_is_square(shape):
+    with pytest.raises(ValueError, match="matrix must be square"):
+        PackedTensor(np.ones(shape))
+
+
+def test_a_packed_matrix_has_a_side_of_d_d_plus_1_over_2():
+    with pytest.raises(ValueError, match=r"4 is not d \(d \+ 1\) / 2"):
+        PackedTensor(np.eye(4))
+
+
+def test_a_form_must_say_how_it_is_applied():
+    class Idle(FourTensor):
+        pass
+
+    with pytest.raises(TypeError, match="apply"):
+        Idle()
