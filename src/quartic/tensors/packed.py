@@ -67,6 +67,10 @@ class PackedTensor(FourTensor):
         """The tensor times a number: another unit for the same matrix."""
         return PackedTensor(self.matrix, self.unit * factor, self.asymmetry)
 
+    def to_packed(self) -> Array:
+        """The packed matrix ``(N, N)``: ``unit * matrix``."""
+        return self.matrix * self.unit
+
     @classmethod
     def from_dense(cls, T: Array, callback: Callable[[int], None] | None = None) -> PackedTensor:
         """Pack an array ``(d, d, d, d)`` or ``(d*d, d*d)`` of any supported library, or a memory map.
