@@ -191,3 +191,21 @@ class TestMemory:
             r"a tensor of dimension 1500 needs 5\d{3}\.\d GB packed, and [\d.]+ GB are free: use float32, a machine"
         )
         refused(message, T, MemoryError)
+
+
+class TestOrder:
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            {"rank": 0},
+            {"find": 5},
+            {"eps": -1.0},
+            {"known": np.ones((1, 3))},
+            {"random_state": "x"},
+            {"rank": 2, "find": 3},
+        ],
+    )
+    def test_arguments_are_checked_before_a_large_tensor_is_read(self, monkeypatch, arguments):
+        monkeypatch.setattr(PackedTensor, "from_dense", lambda *args: pytest.fail("the tensor was read"))
+        with pytest.raises(ValueError, match=r"^(rank|find|eps|known|random_state) must "):
+            decompose(GOOD, **arguments)

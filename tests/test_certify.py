@@ -12,6 +12,7 @@ from quartic._arrays import pack_rank_one
 from quartic.algorithms.certify import (
     angle_bound,
     certificates,
+    coordinates,
     correlation_from_energy,
     is_certified,
     residual_bound,
@@ -74,12 +75,13 @@ def check(T: np.ndarray, A: np.ndarray, eps: float, B: np.ndarray, spectra, rank
     """No bound, alone or with the others, exceeds the truth for any row of ``B``."""
     G, best = energy(A, B), truth(A, B)
     evaluation = evaluate(PackedTensor(T), B)
-    assert np.all(residual_bound(evaluation.values, evaluation.squares, eps) <= G + ROUNDING)
+    assert np.all(residual_bound(evaluation.scores, evaluation.lengths, eps) <= G + ROUNDING)
     assert np.all(certificates(eps, B, evaluation=evaluation) <= best + ROUNDING)
     for spectrum in spectra:
         for rank in ranks:
+            c = coordinates(spectrum, rank, B)
             for mu in (0.0, eps / 2, 2 * eps, 1.0):
-                assert np.all(span_bound(spectrum, rank, eps, B, mu) <= G + ROUNDING)
+                assert np.all(span_bound(spectrum, eps, c, mu) <= G + ROUNDING)
             assert np.all(certificates(eps, B, (spectrum, rank), evaluation) <= best + ROUNDING)
 
 
@@ -181,7 +183,7 @@ def test_never_above_the_truth_on_any_span(eps, seed):
         R = p.packed @ V - V * lam
         spectrum = Spectrum(lam, V, np.linalg.norm(R, axis=0), R.T @ R, 1, False)
         np.testing.assert_allclose(np.sum((V.T @ pack_rank_one(wrong)) ** 2, axis=0), 1, atol=1e-9)  # F
-        assert np.all(span_bound(spectrum, 8, eps, wrong) < 1)
+        assert np.all(span_bound(spectrum, eps, coordinates(spectrum, 8, wrong)) < 1)
         B = np.concatenate((wrong, candidates(p.components, p.packed, rng)))
         check(p.packed, p.components, eps, B, (spectrum,), ranks=(5, 8))
 

@@ -33,10 +33,12 @@ def assert_packs(T, tolerance=1e-12):
     """``T`` is packed to its projection and told its distance from it, and not touched."""
     before = np.array(T)
     P = PackedTensor.from_dense(T)
-    literal = literal_projection(before)
-    whole = float(np.linalg.norm(before.astype(np.float64)))
-    np.testing.assert_allclose(P.to_dense(), literal, rtol=0, atol=tolerance * whole)
-    distance = float(np.linalg.norm(before - literal)) / whole
+    numbers = before.astype(np.float64)
+    peak = np.max(np.abs(numbers))  # taken out, so that no square over- or underflows
+    literal = literal_projection(numbers / peak)
+    whole = np.linalg.norm(numbers / peak)
+    np.testing.assert_allclose(P.to_dense() / peak, literal, rtol=0, atol=tolerance * whole)
+    distance = np.linalg.norm(numbers / peak - literal) / whole
     assert P.asymmetry == pytest.approx(distance, abs=1e-3 if tolerance > 1e-10 else 1e-6)
     np.testing.assert_array_equal(np.array(T), before)
     return P
@@ -97,6 +99,19 @@ def test_every_library(xp, rng):
         P = PackedTensor.from_dense(xp.asarray(T.reshape(shape)))
         np.testing.assert_allclose(xp.numpy(P.to_packed()), expected.to_packed(), atol=1e-13)
         assert P.asymmetry == pytest.approx(expected.asymmetry, abs=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [">f8", ">f4", ">i4", "<i2"])
+def test_any_byte_order(dtype):
+    T = np.random.default_rng(0).integers(-9, 9, (3, 3, 3, 3)).astype(dtype)
+    P = assert_packs(T, 1e-5 if dtype == ">f4" else 1e-12)
+    assert P.like.dtype == (np.dtype("float32") if dtype == ">f4" else np.dtype("float64"))
+
+
+def test_progress_is_told():
+    told = []
+    PackedTensor.from_dense(np.ones((3, 3, 3, 3)), told.append)
+    assert told == [1, 2, 3]
 
 
 def test_lists_are_arrays_too():

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from quartic._arrays import pack_rank_one
+from quartic.algorithms import recover as algorithm
+from quartic.algorithms.postprocess import accepted, evaluate
 from quartic.algorithms.recover import deflate_span, distinct, polar, recover
 from quartic.datasets import random_orthonormal
 from quartic.metrics import match
@@ -76,11 +78,62 @@ class TestRecover:
         assert told == sorted(set(told))
         assert told[-1] == 7
 
+    def test_what_is_found_leaves_the_working_tensor(self, rng, xp, monkeypatch):
+        """One candidate in a round: each round works on a span of one dimension less."""
+        ranks = []
+
+        def contract(work, count, rng):
+            ranks.append(work.rank)
+            return algorithm_contract(work, count, rng)
+
+        algorithm_contract, algorithm_candidates = algorithm.contract, algorithm.candidates
+        monkeypatch.setattr(algorithm, "contract", contract)
+        monkeypatch.setattr(algorithm, "candidates", lambda M, most: algorithm_candidates(M, 1))
+        A = random_orthonormal(10, 6, rng)
+        B = xp.numpy(recover(span(xp, mixed(rng, A)), rng))
+        assert match(A, B).found(0.999) == 6
+        assert sorted(set(ranks), reverse=True) == [6, 5, 4, 3, 2, 1]
+        assert ranks == sorted(ranks, reverse=True)
+
     def test_the_same_generator_gives_the_same_answer(self, seed, xp):
         A = random_orthonormal(10, 7, np.random.default_rng(seed))
         L = span(xp, pack_rank_one(A))
         one, other = (xp.numpy(recover(L, np.random.default_rng(seed))) for _ in range(2))
         np.testing.assert_array_equal(one, other)
+
+
+class TestAccepted:
+    """Algorithm 4.8's test for vectors that are known to be components, mixtures, or neither."""
+
+    @staticmethod
+    def mask(xp, weights, vectors, eps, dtype="float64"):
+        """The mask for vectors given by their entries in the basis of the components."""
+        d = len(weights)
+        T = FactoredTensor.from_components(xp.asarray(weights, dtype), xp.asarray(np.eye(d), dtype))
+        B = np.asarray(vectors, dtype=float)
+        B /= np.linalg.norm(B, axis=1, keepdims=True)
+        return xp.numpy(accepted(evaluate(T, xp.asarray(B, dtype)), eps)).tolist()
+
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    @pytest.mark.parametrize("eps", [None, 0.0, 1e-20, 0.01, 0.05, 0.3, 0.9, 5.0])
+    def test_components_of_any_weight_always_pass(self, xp, eps, dtype):
+        assert self.mask(xp, [1.0, 1.0, 1.0], np.eye(3), eps, dtype) == [True] * 3
+        assert self.mask(xp, [30.0, 1.0, 0.5], np.eye(3), eps, dtype) == [True] * 3
+
+    @pytest.mark.parametrize("eps", [None, 0.0, 0.01, 0.05, 0.3, 0.9])
+    def test_mixtures_never_do(self, xp, eps):
+        mixtures = [[1, 1, 1, 0], [1, -1, 1, 1], [1, 1.1, -0.8, 0.1]]
+        assert self.mask(xp, np.ones(4), mixtures, eps) == [False] * 3
+
+    def test_a_small_eps_asks_for_more(self, xp):
+        near = [[1.0, 0.3, 0.0]]  # squared correlation 0.917
+        assert self.mask(xp, np.ones(3), near, None) == [True]
+        assert self.mask(xp, np.ones(3), near, 0.3) == [True]
+        assert self.mask(xp, np.ones(3), near, 1e-4) == [False]
+
+    def test_what_the_tensor_does_not_hold(self, xp):
+        assert self.mask(xp, [1.0, 1.0, 0.0], [[0, 0, 1.0]], None) == [False]
+        assert self.mask(xp, [1.0, 1.0, 0.0], [[0, 0, 1.0]], 0.1) == [False]
 
 
 class TestDistinct:

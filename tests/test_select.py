@@ -135,16 +135,16 @@ class TestRankByCertificate:
 
     def test_few_proposals_are_tried(self, rng):
         tried = []
-        A = random_orthonormal(12, 12, rng)
+        A = random_orthonormal(24, 24, rng)
         B = pack_rank_one(A)
-        M = (B * 2.0 ** -np.arange(12)) @ B.T
-        spectrum = exact_spectrum(M, 12)
+        M = (B * 2.0 ** -np.arange(24)) @ B.T
+        spectrum = exact_spectrum(M, 24)
 
         def search(k):
             tried.append(k)
-            return np.zeros((0, 12))
+            return np.zeros((0, 24))
 
-        chosen = rank_by_certificate(spectrum, 12, FLOOR, search)
+        chosen = rank_by_certificate(spectrum, 24, FLOOR, search)
         assert len(tried) == TRIALS
         assert tried == sorted(tried, reverse=True)
         assert not chosen.convincing

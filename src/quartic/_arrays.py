@@ -158,9 +158,12 @@ def check_random_state(random_state: Any) -> np.random.Generator:
         ) from error
 
 
-def standard_normal(rng: np.random.Generator, shape: tuple[int, ...], like: Array, dtype: Any = None) -> Array:
-    """Gaussians drawn in NumPy, then cast and moved: the same numbers for every library and device."""
-    return from_numpy(rng.standard_normal(shape), like, dtype or like.dtype)
+def standard_normal(rng: np.random.Generator, shape: tuple[int, ...], like: Array) -> Array:
+    """Gaussians drawn in NumPy, then cast and moved: the same numbers for every library, dtype and device.
+
+    Drawn in float32, twice as fast: directions are random to any precision.
+    """
+    return from_numpy(rng.standard_normal(shape, dtype=np.float32), like, like.dtype)
 
 
 def descending(values: Array) -> Array:

@@ -27,7 +27,7 @@ from quartic._arrays import (
 )
 from quartic._files import atomic
 from quartic.algorithms.certify import certificates, is_certified
-from quartic.algorithms.postprocess import Evaluation, accepted, evaluate, postprocess
+from quartic.algorithms.postprocess import Evaluation, accepted, evaluate, improve
 from quartic.algorithms.recover import distinct, recover
 from quartic.algorithms.select import Selection, rank_above, rank_by_certificate, sharpest_drop
 from quartic.algorithms.truncate import OVERSAMPLING, Spectrum, leading_spectrum, spectral_norm
@@ -82,7 +82,7 @@ class Decomposition:
         Unit rows; the largest weight first, the largest entry of each positive.  In the library and on the device
         of the tensor.
     weights : array of shape (n,)
-        Least-squares weights in the units of the tensor.
+        Least-squares weights in the units of the tensor, to a small fraction of ``eps``.
     certificates : array of shape (n,)
         Lower bound on the squared correlation of each component with the nearest true one, given that the true
         ones are orthonormal and that the spectral norm of the error is at most ``eps_assumed``.
@@ -253,19 +253,24 @@ def decompose(
         work = tensor.scaled(1.0 / tensor.unit)
         magnitude = _magnitude(work, rng)
         work = work.scaled(1.0 / magnitude)  # near 1, where no square over- or underflows
-        unit = magnitude * tensor.unit
+
+    def in_units(x: Any) -> Any:
+        """From the magnitude worked on to the units of ``T``; one factor at a time, since their product may overflow."""
+        return x * magnitude * tensor.unit
+
     B = from_numpy(known_rows, tensor.like, tensor.like.dtype)
     bound = None if eps is None else float(eps) / tensor.unit / magnitude
     m = B.shape[0]
     rest = None if rank is None else rank - m  # components that are still to be found, at most
 
     with stages("truncate") as progress:
-        given = _weights(evaluate(work, B), B) if m else np.zeros(0)
+        evaluation = evaluate(work, B)
+        given = _weights(evaluation, B)
         spectrum = _truncate(deflate(work, given, B), rest, bound, rng, progress)
     largest = max(float(spectrum.values[0]), float(np.max(given, initial=0.0)))
     if bound is not None and bound >= largest:
         raise ValueError(
-            f"eps must lie below the largest eigenvalue of T, {largest * unit:.4g}; got {eps:.4g}: "
+            f"eps must lie below the largest eigenvalue of T, {in_units(largest):.4g}; got {eps:.4g}: "
             "nothing would be left."
         )
     with stages("recover") as progress:
@@ -280,32 +285,31 @@ def decompose(
     def certified(B: Array, evaluation: Evaluation) -> np.ndarray:
         return is_certified(certificates(assumed, B, span, evaluation))
 
-    B, evaluation, sweeps = _recover_all(work, B, spectrum, choice, goal, bound, certified, rng, stages)
-    with stages("certify"):
-        weights = _weights(evaluation, B)
-        bounds = certificates(assumed, B, span, evaluation)
+    B, evaluation, sweeps = _recover_all(work, B, evaluation, spectrum, choice, goal, bound, certified, rng, stages)
+    weights = _weights(evaluation, B)
     with stages("measure") as progress:
         measured = spectral_norm(deflate(work, weights, B), rng, progress)
-    if bound is None and measured > assumed and max(goal, B.shape[0]) == n:
+    if bound is None and max(goal, B.shape[0]) == n:
         # What the components do not explain counts as error, also inside the span; unless they were not looked for.
-        assumed = measured
+        assumed = max(assumed, measured)
+    with stages("certify"):
         bounds = certificates(assumed, B, span, evaluation)
 
     order = _canonical_order(B, weights, bounds, m, goal)
     B, weights, bounds = _positive(B)[order, :], weights[order], bounds[order]
-    status = _status(bounds, n, goal, choice, bound, spectrum.outside(choice.rank), unit)
+    status = _status(bounds, n, goal, choice, bound, spectrum.outside(choice.rank), in_units)
     if status.code in ("incomplete", "nothing"):
         warnings.warn(str(status), DecompositionWarning, stacklevel=2)
     return Decomposition(
         components=from_numpy(B, tensor.like, tensor.like.dtype),
-        weights=from_numpy(weights * unit, tensor.like, tensor.like.dtype),
+        weights=from_numpy(in_units(weights), tensor.like, tensor.like.dtype),
         certificates=from_numpy(bounds, tensor.like),
-        eps=measured * unit,
-        eps_assumed=assumed * unit,
+        eps=in_units(measured),
+        eps_assumed=in_units(assumed),
         rank=n,
         reason=choice.reason,
         status=status,
-        spectrum=spectrum.values * unit,
+        spectrum=in_units(spectrum.values),
         known=m,
         asymmetry=getattr(tensor, "asymmetry", 0.0),
         sweeps=spectrum.sweeps + sweeps + bool(m),
@@ -364,6 +368,7 @@ def _choose(
 def _recover_all(
     T: FourTensor,
     B: Array,
+    evaluation: Evaluation,
     spectrum: Spectrum,
     choice: Selection,
     goal: int,
@@ -381,18 +386,18 @@ def _recover_all(
         with stages("recover") as progress:
             some = recover(spectrum.head(choice.rank).flattened(), rng, find=goal - B.shape[0], callback=progress)
         with stages("postprocess"):
-            both, evaluation = _extended(T, B, some, eps)
-            sweeps += 3 if B.shape[0] else 2
-        if int(np.sum(certified(both, evaluation)[B.shape[0] :])) >= goal - B.shape[0]:
-            return both, evaluation, sweeps
+            both, theirs = _extended(T, B, evaluation, some, eps)
+            sweeps += 1
+        if int(np.sum(certified(both, theirs)[B.shape[0] :])) >= goal - B.shape[0]:
+            return both, theirs, sweeps
     if fresh is None:
         with stages("recover") as progress:
             fresh = recover(spectrum.head(choice.rank).flattened(), rng, callback=progress)
     while True:
         before = B.shape[0]
         with stages("postprocess"):
-            B, evaluation = _extended(T, B, fresh, eps)
-            sweeps += 3 if before else 2
+            B, evaluation = _extended(T, B, evaluation, fresh, eps)
+            sweeps += 1
         if B.shape[0] == before or B.shape[0] >= n:
             return B, evaluation, sweeps
         # Steps (b) to (e), then (a) again with a new truncation of what is left.
@@ -403,27 +408,24 @@ def _recover_all(
             fresh = recover(left.head(n - B.shape[0]).flattened(), rng, callback=progress)
 
 
-def _extended(T: FourTensor, B: Array, fresh: Array, eps: float | None) -> tuple[Array, Evaluation]:
-    """``B`` with what Algorithm 4.8 makes of fresh candidates on the clean tensor, and all of it evaluated there.
+def _extended(
+    T: FourTensor, B: Array, evaluation: Evaluation, fresh: Array, eps: float | None
+) -> tuple[Array, Evaluation]:
+    """``B`` with what Algorithm 4.8 makes of fresh candidates on the clean tensor: one sweep.
 
-    What fails the acceptance test, or turns out to be known, goes.  Two sweeps, three if ``B`` is not empty.
+    What fails the acceptance test, or turns out to be known, goes.
     """
     xp = array_namespace(B)
-    fresh = postprocess(T, fresh)
-    evaluation = evaluate(T, fresh)
-    rows = distinct(fresh, evaluation.scores, accepted(evaluation, eps), B)
-    fresh, evaluation = xp.take(fresh, rows, axis=0), evaluation.take(rows)
-    if B.shape[0] == 0:
-        return fresh, evaluation
-    B = xp.concat((B, fresh), axis=0)
-    return B, evaluate(T, B)
+    fresh, theirs = improve(T, fresh)
+    rows = distinct(fresh, theirs.scores, accepted(theirs, eps), B)
+    return xp.concat((B, xp.take(fresh, rows, axis=0)), axis=0), evaluation.join(theirs.take(rows))
 
 
 def _weights(evaluation: Evaluation, B: Array) -> np.ndarray:
     """Least-squares weights: the normal equations have the Gram matrix ``<b_i, b_j>^4``."""
     C = np.asarray(to_numpy(B), dtype=np.float64)
     values = np.asarray(to_numpy(evaluation.values), dtype=np.float64)
-    return np.linalg.lstsq((C @ C.T) ** 4, values, rcond=None)[0] if C.shape[0] else values
+    return np.linalg.solve((C @ C.T) ** 4, values)
 
 
 def _canonical_order(B: Array, weights: np.ndarray, bounds: np.ndarray, m: int, goal: int) -> np.ndarray:
@@ -442,7 +444,13 @@ def _positive(B: Array) -> np.ndarray:
 
 
 def _status(
-    bounds: np.ndarray, n: int, goal: int, choice: Selection, eps: float | None, outside: float, unit: float
+    bounds: np.ndarray,
+    n: int,
+    goal: int,
+    choice: Selection,
+    eps: float | None,
+    outside: float,
+    in_units: Callable[[float], float],
 ) -> Status:
     found, certified = bounds.shape[0], int(np.sum(is_certified(bounds)))
     if found == 0:
@@ -462,7 +470,7 @@ def _status(
     if eps is not None and outside > 1.01 * eps:
         return Status(
             "contradiction",
-            f"eps = {eps * unit:.3g} was given, but no {n} components fit T to better than {outside * unit:.3g}; "
+            f"eps = {in_units(eps):.3g} was given, but no {n} components fit T to better than {in_units(outside):.3g}; "
             f"{certified} of {found} certified under an assumption that does not hold.",
             "Leave eps out, or give a larger one.",
         )
@@ -478,7 +486,10 @@ def _status(
             f"{found} {plural} found, as many as asked for or expected, {certified} certified.",
             "The error is too large against the weights to prove the others; a smaller eps, if you know one, may.",
         )
-    return Status("complete", f"{found} {plural} found and certified, {'all there are' if found == n else 'as asked'}.")
+    return Status(
+        "complete",
+        f"{found} {plural} found and certified, {'as many as there seem to be' if found == n else 'as asked'}.",
+    )
 
 
 def _magnitude(T: FourTensor, rng: np.random.Generator) -> float:

@@ -19,8 +19,8 @@ largest is at least 1/2 and ``G <= t^2 + (1 - t)^2``, so
 
 so every ``X`` proves something, and the best of them counts.  Two kinds are tried:
 
-- ``X = uu'``, from one sweep of the tensor itself: the *residual bound*.  The cosine of ``angle(uu', T X)`` is
-  ``<T, u^(x4)> / ||T(uu')||``.
+- ``X = u_0 u_0'`` for the vector that Algorithm 4.8 improved to ``u``, from its one sweep of the tensor itself: the
+  *residual bound*.
 - ``X = V x`` in the span of Ritz vectors, ``T V = V diag(lam) + R``: the *span bound*.  It takes ``y = V (lam x)`` for
   ``T X``, and adds ``||R x||`` to the numerator of the sine.  For ``x = c / lam`` with ``c = V' uu'``, ``y`` is the
   projection of ``uu'`` to the span, and ``cos^2 angle(uu', y) = ||c||^2 = F``; ``x = lam c / (lam^2 + mu^2)``, the
@@ -64,17 +64,15 @@ def angle_bound(cos2: np.ndarray, leak: np.ndarray) -> np.ndarray:
     return np.where(leak < 1, np.cos(np.minimum(angle, math.pi / 2)) ** 2, 0.0)
 
 
-def residual_bound(values: np.ndarray, squares: np.ndarray, eps: float) -> np.ndarray:
-    """Lower bound on ``G`` from ``<T, u^(x4)>`` and ``||T(uu')||^2``."""
-    safe = np.where(squares > 0, squares, 1.0)
-    return np.where(squares > 0, angle_bound(values**2 / safe, eps / np.sqrt(safe)), 0.0)
+def residual_bound(scores: np.ndarray, lengths: np.ndarray, eps: float) -> np.ndarray:
+    """Lower bound on ``G`` from ``cos^2 angle(uu', T X)`` and ``||T X||``, for an ``X`` of norm 1."""
+    safe = np.where(lengths > 0, lengths, 1.0)
+    return np.where(lengths > 0, angle_bound(scores, eps / safe), 0.0)
 
 
-def span_bound(spectrum: Spectrum, rank: int, eps: float, B: Array, mu: float = 0.0) -> np.ndarray:
-    """Lower bound on ``G`` for the rows of ``B``, from the first ``rank`` Ritz vectors."""
-    xp = array_namespace(B)
-    V = spectrum.vectors[:, :rank]
-    c = to_numpy(xp.astype(xp.matrix_transpose(V) @ pack_rank_one(B), xp.float64))  # (rank, m)
+def span_bound(spectrum: Spectrum, eps: float, c: np.ndarray, mu: float = 0.0) -> np.ndarray:
+    """Lower bound on ``G`` from the coordinates ``c (rank, m)`` of each ``uu'`` in the first ``rank`` Ritz vectors."""
+    rank = c.shape[0]
     lam = spectrum.values[:rank, None]
     power = lam**2 + mu**2
     x = np.where(power > 0, lam * c, 0.0) / np.where(power > 0, power, 1.0)
@@ -84,6 +82,12 @@ def span_bound(spectrum: Spectrum, rank: int, eps: float, B: Array, mu: float = 
     solver = np.sqrt(np.maximum(np.sum(x * (spectrum.gram[:rank, :rank] @ x), axis=0), 0.0))  # ||R x||
     leak = (eps * np.linalg.norm(x, axis=0) + solver) / safe
     return np.where(length > 0, angle_bound((np.sum(c * y, axis=0) / safe) ** 2, leak), 0.0)
+
+
+def coordinates(spectrum: Spectrum, rank: int, B: Array) -> np.ndarray:
+    """``V' bb'`` for the rows of ``B (m, d)`` and the first ``rank`` Ritz vectors, ``(rank, m)`` on the host."""
+    xp = array_namespace(B)
+    return to_numpy(xp.astype(xp.matrix_transpose(spectrum.vectors[:, :rank]) @ pack_rank_one(B), xp.float64))
 
 
 def certificates(
@@ -107,11 +111,12 @@ def certificates(
     """
     G = np.zeros(B.shape[0])
     if span is not None:
+        c = coordinates(*span, B)
         for factor in REGULARISATIONS:
-            G = np.maximum(G, span_bound(*span, eps, B, factor * eps))
+            G = np.maximum(G, span_bound(span[0], eps, c, factor * eps))
     if evaluation is not None:
-        values, squares = (np.asarray(to_numpy(x), dtype=np.float64) for x in (evaluation.values, evaluation.squares))
-        G = np.maximum(G, residual_bound(values, squares, eps))
+        scores, lengths = (np.asarray(to_numpy(x), dtype=np.float64) for x in (evaluation.scores, evaluation.lengths))
+        G = np.maximum(G, residual_bound(scores, lengths, eps))
     # Near 1, an angle is known to the root of the precision only: round down.
     rounding = 2 * math.sqrt(floor_of(B.dtype, array_namespace(B)))
     return correlation_from_energy(np.maximum(G - rounding, 0.0))

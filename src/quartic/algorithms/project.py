@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from quartic._arrays import Array, array_namespace, device, unpack
+from quartic._arrays import Array, array_namespace, unpack
 from quartic.tensors.factored import FactoredTensor
 
 
@@ -56,44 +56,45 @@ class SidedTensor:
     ----------
     base : FactoredTensor
         Orthonormal ``U_k`` with their weights.
-    Q, P : array of shape (d, d)
-        Products of clipping matrices, for modes 3 and 4.
+    Q, P : array of shape (d, d), or None
+        Products of clipping matrices, for modes 3 and 4; None where nothing was clipped yet.
     """
 
     base: FactoredTensor
-    Q: Array
-    P: Array
-
-    @classmethod
-    def of(cls, T: FactoredTensor | SidedTensor) -> SidedTensor:
-        """``T`` itself, or a factored tensor with nothing multiplied yet."""
-        if isinstance(T, SidedTensor):
-            return T
-        xp = array_namespace(T.like)
-        one = xp.eye(T.dim, dtype=T.like.dtype, device=device(T.like))
-        return cls(T, one, one)
+    Q: Array | None = None
+    P: Array | None = None
 
     @property
     def matrices(self) -> Array:
         """``lam_k Q U_k P``, ``(k, d, d)``: rows are mode 3, columns mode 4."""
-        return self.Q @ (self.base.matrices * self.base.lam[:, None, None]) @ self.P
+        return self._sided(self.base.matrices * self.base.lam[:, None, None])
+
+    @property
+    def exchanged(self) -> SidedTensor:
+        """Modes 3 and 4 exchanged: ``(Q U_k P)' = P' U_k Q'``."""
+        Q, P = (None if X is None else array_namespace(X).matrix_transpose(X) for X in (self.P, self.Q))
+        return SidedTensor(self.base, Q, P)
 
     def contract(self, h: Array) -> Array:
         """``sum_k h_k lam_k Q U_k P`` for each column of ``h (k, count)``, as ``(count, d, d)``."""
-        return self.Q @ unpack(self.base.U @ (self.base.lam[:, None] * h)) @ self.P
+        return self._sided(unpack(self.base.U @ (self.base.lam[:, None] * h)))
+
+    def _sided(self, M: Array) -> Array:
+        M = M if self.Q is None else self.Q @ M
+        return M if self.P is None else M @ self.P
 
 
 def mode_4_ball(T: FactoredTensor | SidedTensor) -> SidedTensor:
     """Clip the singular values of {123}{4}: mode 4 is multiplied by ``V diag(min(1, 1/s)) V'``."""
-    T = SidedTensor.of(T)
-    return SidedTensor(T.base, T.Q, T.P @ _clipper(T.matrices))
+    T = T if isinstance(T, SidedTensor) else SidedTensor(T)
+    clip = _clipper(T.matrices)
+    return SidedTensor(T.base, T.Q, clip if T.P is None else T.P @ clip)
 
 
 def mode_3_ball(T: FactoredTensor | SidedTensor) -> SidedTensor:
-    """Clip the singular values of {124}{3}: mode 3 is multiplied likewise."""
-    T = SidedTensor.of(T)
-    xp = array_namespace(T.P)
-    return SidedTensor(T.base, _clipper(xp.matrix_transpose(T.matrices)) @ T.Q, T.P)
+    """Clip the singular values of {124}{3}: mode 4 of the tensor with modes 3 and 4 exchanged."""
+    T = T if isinstance(T, SidedTensor) else SidedTensor(T)
+    return mode_4_ball(T.exchanged).exchanged
 
 
 def _clipper(W: Array) -> Array:

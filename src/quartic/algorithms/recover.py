@@ -24,7 +24,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from quartic._arrays import Array, array_namespace, descending, no_rows, orthonormalise, pack_rank_one
+from quartic._arrays import Array, array_namespace, descending, no_rows, pack_rank_one
 from quartic.algorithms.contract import candidates, contract
 from quartic.algorithms.postprocess import MIXTURE, evaluate, postprocess
 from quartic.tensors.factored import FactoredTensor
@@ -73,9 +73,10 @@ def recover(
             continue
         fresh = fresh[: min(fresh.shape[0], find - known.shape[0])]
         known = xp.concat((known, xp.take(B, fresh, axis=0)), axis=0)
-        work = deflate_span(L, polar(known))  # steps (b), (d), (e)
         if callback is not None:
             callback(known.shape[0])
+        if known.shape[0] < find:
+            work = deflate_span(L, polar(known))  # steps (b), (d), (e)
     return known
 
 
@@ -107,9 +108,7 @@ def deflate_span(L: FactoredTensor, B: Array) -> FactoredTensor:
     ``rank - m`` dimensions.
     """
     xp = array_namespace(L.like)
-    c = orthonormalise(xp.matrix_transpose(L.U) @ pack_rank_one(B))  # (rank, r)
-    # Eigenvalue 0 of the projector to their span: the complement.
-    c = xp.astype(c, xp.float64)
-    _, vectors = xp.linalg.eigh(c @ xp.matrix_transpose(c))
-    complement = xp.astype(vectors[:, : L.rank - c.shape[1]], L.like.dtype)
+    c = xp.matrix_transpose(L.U) @ pack_rank_one(B)  # (rank, m)
+    basis, _ = xp.linalg.qr(xp.astype(c, xp.float64), mode="complete")
+    complement = xp.astype(basis[:, c.shape[1] :], L.like.dtype)
     return FactoredTensor(L.lam[: complement.shape[1]], L.U @ complement)

@@ -44,8 +44,9 @@ class FactoredTensor(FourTensor):
 
     def apply(self, X: Array) -> Array:
         """``U diag(lam) U' X``: two products with a tall block."""
+        # As (X' U diag(lam) U')': the result lies matrix by matrix, as unpacking wants it.
         xp = array_namespace(self.U)
-        return self.U @ (self.lam[:, None] * (xp.matrix_transpose(self.U) @ X))
+        return xp.matrix_transpose((xp.matrix_transpose(X) @ self.U * self.lam) @ xp.matrix_transpose(self.U))
 
     def scaled(self, factor: float) -> FactoredTensor:
         """The tensor times a number: other weights for the same ``U``."""

@@ -120,6 +120,8 @@ def check_dense(T: Any) -> tuple[Array, int]:
             T = np.asarray(T)
         except ValueError as error:
             raise ValueError(f"T is not an array: {error}") from error
+    if isinstance(T, np.ma.MaskedArray):
+        raise ValueError("T is masked, and masked entries have no value: fill them first, with T.filled(...).")
     if isinstance(T, np.ndarray) and T.dtype.kind not in "biuf":
         remedy = {
             "c": "take its real part, or decompose the real and the imaginary part apart",
