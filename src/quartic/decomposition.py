@@ -255,7 +255,7 @@ def decompose(
         work = work.scaled(1.0 / magnitude)  # near 1, where no square over- or underflows
 
     def in_units(x: Any) -> Any:
-        """From the magnitude worked on to the units of ``T``; one factor at a time, since their product may overflow."""
+        """From the magnitude worked on to the units of ``T``; one factor at a time, for their product may overflow."""
         return x * magnitude * tensor.unit
 
     B = from_numpy(known_rows, tensor.like, tensor.like.dtype)
