@@ -78,6 +78,9 @@ class TestEntries:
     def test_no_array_at_all(self, T):
         refused("T must hold real numbers; got dtype", T)
 
+    def test_masked(self):
+        refused(r"T is masked, .*filled", np.ma.masked_greater(GOOD, 0.5))
+
     @pytest.mark.parametrize("dtype", ["datetime64[s]", "timedelta64[s]"])
     def test_times(self, dtype):
         refused("T must hold real numbers; got dtype", np.ones((2, 2, 2, 2), int).astype(dtype))

@@ -5,10 +5,12 @@ import pytest
 
 from quartic._arrays import pack_rank_one, packed_dim
 from quartic.algorithms.recover import recover
-from quartic.algorithms.select import TRIALS, drops, rank_above, rank_by_certificate, sharpest_drop
+from quartic.algorithms.select import TRIALS, drops, lowest_drop, rank_above, rank_by_certificate
 from quartic.algorithms.truncate import Spectrum
 from quartic.datasets import planted_tensor, random_orthonormal
+from quartic.decomposition import decompose
 from quartic.metrics import match
+from quartic.tensors import PackedTensor
 
 FLOOR = 1e-12
 
@@ -52,10 +54,17 @@ class TestDrops:
 
     @pytest.mark.parametrize(
         ("values", "most", "expected"),
-        [([3.0, 2.9, 0.1, 0.09], 3, 2), ([3.0, 2.9, 0.1, 0.09], 1, 1), ([1.0, 1.0, 1.0], 3, 3), ([-1.0, -2.0], 2, 1)],
+        [
+            ([3.0, 2.9, 0.1, 0.09], 3, 2),
+            ([3.0, 2.9, 0.1, 0.09], 1, 1),
+            ([1.0, 1.0, 1.0], 3, 3),
+            ([-1.0, -2.0], 2, 1),
+            ([90.0, 3.0, 1.0, 0.9, 0.8], 4, 2),  # the lower of two drops, though not the sharper
+            ([1.3, 1.2, 0.9, 0.8], 3, 2),  # none: the sharpest
+        ],
     )
-    def test_sharpest(self, values, most, expected):
-        assert sharpest_drop(np.array(values), most, FLOOR) == expected
+    def test_lowest(self, values, most, expected):
+        assert lowest_drop(np.array(values), most, FLOOR) == expected
 
 
 class TestRankAbove:
@@ -91,7 +100,7 @@ class TestRankByCertificate:
         V = np.linalg.qr(rng.standard_normal((packed_dim(16), 3)))[0]
         M = p.packed + 0.2 * V @ V.T
         values = np.linalg.eigvalsh(M)[::-1]
-        assert sharpest_drop(values, 16, FLOOR) == 8
+        assert np.argmax(drops(values, 16, FLOOR)) + 1 == 8
         chosen = select(M, 16, rng)
         assert (chosen.rank, chosen.convincing) == (5, True)
 
@@ -102,10 +111,16 @@ class TestRankByCertificate:
         assert (chosen.rank, chosen.convincing) == (10, True)
         assert match(p.components, chosen.components).found(0.99) == 10
 
+    def test_weights_from_1_to_300(self, seed):
+        """Heavy components make sharper drops than the error; the light ones have to be resolved all the same."""
+        w = np.maximum(300 ** np.random.default_rng(seed).uniform(0, 1, 10), 1)
+        p = planted_tensor(16, 10, 0.3, weights=w, random_state=seed)
+        assert decompose(PackedTensor(p.packed), random_state=seed).rank == 10
+
     def test_two_groups_of_weights_are_not_cut_apart(self, seed, rng):
         w = np.r_[np.full(4, 20.0), np.full(5, 1.0)]
         p = planted_tensor(16, 9, 0.2, weights=w, random_state=seed)
-        assert sharpest_drop(np.linalg.eigvalsh(p.packed)[::-1], 16, FLOOR) == 4
+        assert np.argmax(drops(np.linalg.eigvalsh(p.packed)[::-1], 16, FLOOR)) + 1 == 4
         assert select(p.packed, 16, rng).rank == 9
 
     def test_without_error_there_is_nothing_but_rounding(self, seed, rng):

@@ -29,7 +29,7 @@ from quartic._files import atomic
 from quartic.algorithms.certify import certificates, is_certified
 from quartic.algorithms.postprocess import Evaluation, accepted, evaluate, improve
 from quartic.algorithms.recover import distinct, recover
-from quartic.algorithms.select import Selection, rank_above, rank_by_certificate, sharpest_drop
+from quartic.algorithms.select import Selection, lowest_drop, rank_above, rank_by_certificate
 from quartic.algorithms.truncate import OVERSAMPLING, Spectrum, leading_spectrum, spectral_norm
 from quartic.tensors.base import FourTensor
 from quartic.tensors.combine import deflate
@@ -320,7 +320,7 @@ def decompose(
 def _truncate(
     T: FourTensor, rank: int | None, eps: float | None, rng: np.random.Generator, progress: Callable[[int], None]
 ) -> Spectrum:
-    """Algorithm 4.1: the span for a rank, for an eps, or down to the sharpest drop of the spectrum."""
+    """Algorithm 4.1: the span for a rank, for an eps, or down to the lowest clear drop of the spectrum."""
     most = T.dim if rank is None else max(rank, 1)
 
     def wanted(values: np.ndarray) -> int:
@@ -328,7 +328,7 @@ def _truncate(
             return most
         if eps is not None:
             return max(1, min(most, int(np.count_nonzero(values > eps))))
-        return sharpest_drop(values, most, _rounding(T) * abs(values[0]))
+        return lowest_drop(values, most, _rounding(T) * abs(values[0]))
 
     return leading_spectrum(T, most + OVERSAMPLING, rng=rng, wanted=wanted, callback=progress)
 

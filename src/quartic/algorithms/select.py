@@ -52,9 +52,11 @@ def drops(values: np.ndarray, most: int, floor: float) -> np.ndarray:
     return np.where(values[:most] > least, values[:most] / np.maximum(largest, least), 0.0)
 
 
-def sharpest_drop(values: np.ndarray, most: int, floor: float) -> int:
-    """The ``k <= most`` with the sharpest drop after it, at least 1."""
-    return int(np.argmax(drops(values, most, floor))) + 1
+def lowest_drop(values: np.ndarray, most: int, floor: float) -> int:
+    """The largest proposed cut, down to which eigenvalues have to be known; the sharpest drop where there is none."""
+    ratio = drops(values, most, floor)
+    proposed = np.nonzero(ratio >= DROP)[0]
+    return int(proposed[-1] if proposed.size else np.argmax(ratio)) + 1
 
 
 def rank_above(values: np.ndarray, eps: float, most: int) -> Selection:
