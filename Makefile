@@ -28,6 +28,9 @@ BIN := .venv/bin
 demo: .venv/.demo  ## decompose a perturbed tensor, print a table, draw its spectrum
 	$(BIN)/quartic demo --out out
 
+# The problems of the tests are small: more threads than one would only wait for each other.
+test: export OMP_NUM_THREADS = 1
+test: export OPENBLAS_NUM_THREADS = 1
 test: .venv/.test  ## all tests, with coverage
 	$(BIN)/python -m pytest --cov --cov-report=term
 

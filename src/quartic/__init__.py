@@ -1,7 +1,8 @@
 """Certified decomposition of 4-tensors by spectral methods."""
 
 from quartic import datasets, metrics
-from quartic.decomposition import Decomposition, DecompositionWarning, Status, decompose
+from quartic.decomposition import decompose
+from quartic.result import Decomposition, DecompositionWarning, Status
 from quartic.tensors import FactoredTensor, FourTensor, PackedTensor
 
 __all__ = [

@@ -33,7 +33,8 @@ import numpy as np
 import quartic
 from quartic import report
 from quartic._arrays import to_numpy
-from quartic.decomposition import Decomposition, DecompositionWarning, decompose
+from quartic.decomposition import decompose
+from quartic.result import Decomposition, DecompositionWarning
 
 OK, BAD, UNPROVED, INTERRUPTED, BROKEN_PIPE = 0, 2, 3, 130, 141
 

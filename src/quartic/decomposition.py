@@ -1,17 +1,13 @@
-"""``decompose``: from a tensor to certified components, and the result it returns."""
+"""``decompose``: from a tensor to certified components."""
 
 from __future__ import annotations
 
 import math
 import operator
-import os
 import time
 import warnings
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,171 +21,17 @@ from quartic._arrays import (
     standard_normal,
     to_numpy,
 )
-from quartic._files import atomic
 from quartic.algorithms.certify import certificates, is_certified
 from quartic.algorithms.postprocess import Evaluation, accepted, evaluate, improve
 from quartic.algorithms.recover import distinct, recover
 from quartic.algorithms.select import Selection, lowest_drop, rank_above, rank_by_certificate
 from quartic.algorithms.truncate import OVERSAMPLING, Spectrum, leading_spectrum, spectral_norm
+from quartic.result import Decomposition, DecompositionWarning, Status
 from quartic.tensors.base import FourTensor
 from quartic.tensors.combine import deflate
-from quartic.tensors.factored import FactoredTensor
 from quartic.tensors.packed import as_four_tensor, check_dense
 
-FORMAT = 1  # version of the saved file
-
 Progress = Callable[[str, int], None]
-
-
-class DecompositionWarning(UserWarning):
-    """Something was asked for and not found; the message says what, and what to try."""
-
-
-@dataclass(frozen=True)
-class Status:
-    """What happened, and the remedy if something did not work.
-
-    Attributes
-    ----------
-    code : str
-        ``complete``, ``uncertified``, ``incomplete``, ``no-gap``, ``contradiction`` or ``nothing``.
-    message : str
-        What happened, with the figures.
-    remedy : str
-        What to try; empty when nothing is wrong.
-    """
-
-    code: str
-    message: str
-    remedy: str = ""
-
-    @property
-    def ok(self) -> bool:
-        """Whether everything that was asked for is there and certified."""
-        return self.code == "complete"
-
-    def __str__(self) -> str:
-        return f"{self.message} {self.remedy}".rstrip()
-
-
-@dataclass(frozen=True)
-class Decomposition:
-    """Components of a tensor, with what is known about them.
-
-    Attributes
-    ----------
-    components : array of shape (n, d)
-        Unit rows; the largest weight first, the largest entry of each positive.  In the library and on the device
-        of the tensor.
-    weights : array of shape (n,)
-        Least-squares weights in the units of the tensor, to a small fraction of ``eps``.
-    certificates : array of shape (n,)
-        Lower bound on the squared correlation of each component with the nearest true one, given that the true
-        ones are orthonormal and that the spectral norm of the error is at most ``eps_assumed``.
-    eps : float
-        Measured: the spectral norm of ``T - sum_i w_i b_i^(x4)`` on Sym2, in the units of the tensor.
-    eps_assumed : float
-        The error the certificates rest on: what was given, or what the spectrum and the residual show.  The latter
-        errs from below where the components fill most of the space of symmetric matrices, that is for ``d`` of 2 or 3.
-    rank : int
-        The rank that was given or chosen.
-    reason : str
-        How rank and eps were chosen.
-    status : Status
-    spectrum : ndarray
-        Leading eigenvalues of the tensor on Sym2, descending (Ritz values); of what is left of it when components are
-        known.
-    known : int
-        How many of the components were given.
-    asymmetry : float
-        Relative distance of the input from the pair-symmetric tensors it was projected to.
-    sweeps : int
-        Applications of the tensor to a block of vectors, the measurement of ``eps`` not counted.
-    timings : dict
-        Seconds by stage.
-    """
-
-    components: Array
-    weights: Array
-    certificates: Array
-    eps: float
-    eps_assumed: float
-    rank: int
-    reason: str
-    status: Status
-    spectrum: np.ndarray
-    known: int = 0
-    asymmetry: float = 0.0
-    sweeps: int = 0
-    timings: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def certified(self) -> Array:
-        """Mask of the components whose certificate exceeds 1/2."""
-        return from_numpy(is_certified(to_numpy(self.certificates)), self.components)
-
-    def to_tensor(self) -> Array:
-        """``sum_i w_i b_i^(x4)`` as an array ``(d, d, d, d)``."""
-        return FactoredTensor.from_components(self.weights, self.components).to_dense()
-
-    def summary(self, most: int = 20) -> str:
-        """A table of the first ``most`` components, and what is to be said about all of them."""
-        n, d = self.components.shape
-        certified = int(np.sum(to_numpy(self.certified)))
-        lines = [
-            f"{n} components in dimension {d}, {certified} certified",
-            f"status   {self.status}",
-            f"rank     {self.rank}: {self.reason}",
-            f"eps      {self.eps:.4g} measured, {self.eps_assumed:.4g} assumed by the certificates",
-        ]
-        if self.asymmetry:
-            lines.append(f"input    {self.asymmetry:.2e} of its norm was not pair-symmetric and was projected away")
-        lines.append(f"time     {sum(self.timings.values()):.3f} s, {self.sweeps} sweeps")
-        if n:
-            lines += ["", "  component      weight  certificate"]
-        weights, bounds = to_numpy(self.weights), to_numpy(self.certificates)
-        for i in range(min(n, most)):
-            mark = "" if bounds[i] > 0.5 else "  not certified"
-            lines.append(f"  {i:9d}  {weights[i]:10.4g}  {bounds[i]:11.4f}{mark}")
-        if n > most:
-            lines.append(f"  ... and {n - most} more")
-        return "\n".join(lines)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a ``.npz`` file, all at once or not at all; :meth:`load` reads it back as NumPy arrays."""
-        arrays = {name: to_numpy(getattr(self, name)) for name in _ARRAYS}
-        scalars = {name: np.asarray(getattr(self, name)) for name in _SCALARS}
-        status = np.asarray([self.status.code, self.status.message, self.status.remedy])
-        times = {
-            "stages": np.asarray(list(self.timings), dtype=str),
-            "seconds": np.asarray(list(self.timings.values())),
-        }
-        with atomic(path) as out:
-            np.savez(out, format=np.asarray(FORMAT), status=status, **arrays, **scalars, **times)  # type: ignore[arg-type]
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Decomposition:
-        """Read what :meth:`save` wrote; nothing in the file is executed."""
-        name = os.fspath(path)
-        with open(path, "rb") as file:
-            try:
-                data = np.load(file, allow_pickle=False)
-                version = int(data["format"])
-                values: dict[str, Any] = {key: data[key] for key in _ARRAYS} if version == FORMAT else {}
-                values |= {key: data[key].item() for key in _SCALARS if version == FORMAT}
-                status = Status(*(str(part) for part in data["status"]))
-                timings = dict(zip(data["stages"].tolist(), data["seconds"].tolist(), strict=True))
-            except (zipfile.BadZipFile, zlib.error, LookupError, EOFError, TypeError, ValueError) as error:
-                raise ValueError(f"{name} is not a decomposition saved by quartic, or is damaged.") from error
-        if version != FORMAT:
-            raise ValueError(
-                f"{name} has format {version}, this version of quartic reads {FORMAT}: save it again with it."
-            )
-        return cls(**values, status=status, timings=timings)
-
-
-_ARRAYS = ("components", "weights", "certificates", "spectrum")
-_SCALARS = ("eps", "eps_assumed", "rank", "reason", "known", "asymmetry", "sweeps")
 
 
 def decompose(

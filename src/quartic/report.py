@@ -22,8 +22,8 @@ from quartic._arrays import to_numpy
 from quartic._files import atomic
 from quartic.algorithms.certify import CERTIFIED
 from quartic.datasets import PlantedTensor
-from quartic.decomposition import Decomposition
 from quartic.metrics import match
+from quartic.result import Decomposition
 
 __all__ = ["compare", "plot", "plot_certificates", "plot_spectrum", "require_matplotlib"]
 
