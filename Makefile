@@ -43,8 +43,9 @@ format: .venv/.lint
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/.bench  ## the dense benchmark, all solvers; results are kept as data
-	$(BIN)/python -m benchmarks
+bench: .venv/.bench  ## the benchmark, all solvers on dense tensors and on samples; results are kept as data
+	$(BIN)/python -m benchmarks dense
+	$(BIN)/python -m benchmarks samples
 
 clean:
 	rm -rf .venv out build dist .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov

@@ -1,1 +1,1 @@
-"""The dense benchmark (``python -m benchmarks``) and one script per claim (``benchmarks.must_show``)."""
+"""The benchmark (``python -m benchmarks``) and one script per claim (``benchmarks.must_show``)."""

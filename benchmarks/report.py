@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("quartic", "numpy", "scipy", "scikit-learn", "array-api-compat", "tensorly")
+PACKAGES = ("quartic", "numpy", "scipy", "scikit-learn", "array-api-compat", "tensorly", "python-picard", "pyriemann")
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -116,8 +116,8 @@ class Bars:
     name : str
         Of the script, for the file of its results.
     args : argparse.Namespace
-        ``quick`` and ``out`` of :func:`options`.  In a quick run a bar on time is not judged: the sizes are not
-        those it is stated for.
+        ``quick`` and ``out`` of :func:`options`.  In a quick run a bar that holds at full size only, such as one on
+        time, is not judged.
     """
 
     def __init__(self, name: str, args: argparse.Namespace) -> None:
@@ -125,9 +125,9 @@ class Bars:
         self.bars: list[dict[str, Any]] = []
         self.load = load()
 
-    def judge(self, bar: str, holds: bool, measured: str, timed: bool = False) -> None:
+    def judge(self, bar: str, holds: bool, measured: str, full_size: bool = False) -> None:
         """Record a bar, what was measured, and whether it holds."""
-        judged = not (timed and self.args.quick)
+        judged = not (full_size and self.args.quick)
         self.bars.append({"bar": bar, "measured": measured, "holds": bool(holds) if judged else None})
 
     def close(self, **content: Any) -> int:

@@ -31,17 +31,30 @@ def test_bars_hold_in_the_quick_version(script, tmp_path):
     assert results["machine"]["versions"]["quartic"]
 
 
-def test_benchmark_prints_a_table_and_keeps_its_rows(tmp_path):
-    out = tmp_path / "dense.json"
-    solvers = ("quartic", "batched_power", "jennrich")
+@pytest.mark.parametrize(
+    ("kind", "solvers"),
+    [
+        ("dense", ("quartic", "batched_power", "jennrich")),
+        ("samples", ("quartic", "fastica_logcosh", "msp")),
+    ],
+)
+def test_benchmark_prints_a_table_and_keeps_its_rows(kind, solvers, tmp_path):
+    out = tmp_path / "results.json"
     chosen = [word for name in solvers for word in ("--only", name)]
-    done = run("benchmarks", "--quick", *chosen, "--out", str(out))
+    done = run("benchmarks", kind, "--quick", *chosen, "--out", str(out))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "peak MB" in done.stdout
     results = json.loads(out.read_text())
     assert {row["solver"] for row in results["rows"]} == set(solvers)
     assert all(row["status"] == "ok" for row in results["rows"])
     assert all(row["fraction"] == 1 for row in results["rows"] if row["solver"] != "jennrich")
+    assert all(row["worst"] <= row["median"] for row in results["rows"])
+
+
+def test_a_solver_of_the_other_kind_is_refused():
+    done = run("benchmarks", "--quick", "--only", "msp")
+    assert done.returncode == 2
+    assert "for dense there are quartic" in done.stderr
 
 
 FAILING = {
@@ -51,29 +64,44 @@ FAILING = {
     "not_finite": ("return [[float('nan')] * T.shape[0]]", "error", "not finite"),
     "slow": ("import time; time.sleep(600)", "timeout", "ran past"),
 }
+WARNING = "import warnings; warnings.warn('not sure', stacklevel=1); return [[1.0] * T.shape[0]]"
 
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """A copy of the benchmark with one small problem and solvers that fail in every way."""
+    """A copy of the benchmark with one small problem, solvers that fail in every way, and one that warns."""
     copy = tmp_path_factory.mktemp("copy")
     shutil.copytree(ROOT / "benchmarks", copy / "benchmarks", ignore=shutil.ignore_patterns("results", "__pycache__"))
-    problem = "from benchmarks.problems import Problem\n\nPROBLEMS = [Problem(4, 2, 0.1, 'gaussian')]\n"
+    problem = "from benchmarks.problems import DenseProblem\n\nPROBLEMS = [DenseProblem(4, 2, 0.1, 'gaussian')]\n"
     (copy / "benchmarks" / "problems" / "one.py").write_text(problem)
-    for name, (body, _, _) in FAILING.items():
+    bodies = {"warns": WARNING, **{name: body for name, (body, _, _) in FAILING.items()}}
+    for name, body in bodies.items():
         (copy / "benchmarks" / "solvers" / f"{name}.py").write_text(f"def solve(T, rank, seed):\n    {body}\n")
     return copy
 
 
-@pytest.mark.parametrize(("limit", "solvers"), [("100", set(FAILING) - {"slow"}), ("1", {"slow"})])
-def test_failures_are_rows_with_a_reason(copy, limit, solvers):
+def rows_of(copy, solvers, limit):
+    """The rows of a run of some solvers on the problem of the copy."""
     chosen = [word for name in sorted(solvers) for word in ("--only", name)]
     arguments = ("--problems", "one", "--repeats", "1", *chosen, "--limit", limit, "--out", "dense.json")
     done = run("benchmarks", *arguments, cwd=copy)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads((copy / "dense.json").read_text())["rows"]
     assert {row["solver"] for row in rows} == solvers
-    for row in rows:
+    return rows
+
+
+@pytest.mark.parametrize(("limit", "solvers"), [("100", set(FAILING) - {"slow"}), ("1", {"slow"})])
+def test_failures_are_rows_with_a_reason(copy, limit, solvers):
+    for row in rows_of(copy, solvers, limit):
         _, status, reason = FAILING[row["solver"]]
         assert row["status"] == status
         assert reason in row["reason"]
+
+
+def test_warnings_are_kept_and_one_component_finds_one_at_most(copy):
+    (row,) = rows_of(copy, {"warns"}, "100")
+    assert row["status"] == "ok"
+    assert row["warnings"] == ["UserWarning: not sure"]
+    assert row["worst"] == 0
+    assert row["fraction"] <= 0.5

@@ -48,7 +48,7 @@ class TestResult:
         B = pack_rank_one(result.components)
         columns = np.stack([np.outer(b, b).ravel() for b in B.T], axis=1)
         expected = np.linalg.lstsq(columns, p.packed.ravel(), rcond=None)[0]
-        np.testing.assert_allclose(result.weights, expected, atol=1e-3 * 0.2)
+        np.testing.assert_allclose(result.weights, expected, atol=1e-9)
 
     def test_spectrum(self, result):
         exact = np.linalg.eigvalsh(planted(0, 12, 6, weights=np.arange(6, 0, -1.0)).packed)[::-1]

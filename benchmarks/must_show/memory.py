@@ -19,13 +19,13 @@ import numpy as np
 
 from benchmarks import report
 from benchmarks.objective import ROOT, peak_mb, score
-from benchmarks.problems import Problem
+from benchmarks.problems import DenseProblem
 from quartic._arrays import packed_dim, unpack
 
 
 def write(folder, d):
     """Write the dense tensor, one slab ``T[i]`` at a time, from its packed form."""
-    tensor, A = Problem(d, d, 0.3, "gaussian").build(0)
+    tensor, A = DenseProblem(d, d, 0.3, "gaussian").build(0)
     np.save(folder / "components.npy", A)
     i, j = np.triu_indices(d)
     position = np.empty((d, d), dtype=int)

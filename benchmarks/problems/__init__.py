@@ -1,79 +1,29 @@
-"""Problem sets: one short file each, with a list ``PROBLEMS``; the folder is the list of sets."""
+"""Problem sets: one short file each, with a list ``PROBLEMS``; the folder is the list of sets.
+
+A problem is of one of two kinds: a ``DenseProblem`` gives a solver a dense tensor, a ``SamplesProblem`` samples.  Both
+have a name, draw what is given and what is to be found from a seed, and know a small one of their kind.
+"""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from dataclasses import asdict, dataclass
-from typing import Any
 
-import numpy as np
-from scipy.sparse.linalg import eigsh
+from benchmarks.problems._dense import DenseProblem, dense
+from benchmarks.problems._samples import SamplesProblem
 
-from quartic import PackedTensor
-from quartic._arrays import pack_rank_one, unpack
-from quartic.datasets import ERRORS, random_orthonormal
+__all__ = ["KINDS", "DenseProblem", "Problem", "SamplesProblem", "dense", "load", "names"]
 
-
-@dataclass(frozen=True)
-class Problem:
-    """A planted tensor with orthonormal components of weight 1.
-
-    Attributes
-    ----------
-    d, n : int
-        Dimension and number of components.
-    eps : float
-        Spectral norm of the error.
-    error : str
-        Family of the error, a key of ``quartic.datasets.ERRORS``.
-    """
-
-    d: int
-    n: int
-    eps: float
-    error: str
-
-    @property
-    def name(self) -> str:
-        """All that it is, in words."""
-        return f"{self.error} d={self.d} n={self.n} eps={self.eps:g}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """For the rows of the results."""
-        return {"problem": self.name, **asdict(self)}
-
-    def build(self, seed: int) -> tuple[PackedTensor, np.ndarray]:
-        """The tensor, packed, and its components ``(n, d)``.
-
-        As ``quartic.datasets.planted_tensor``, with the norm of the error from Lanczos iteration (to 1e-3) instead
-        of all its eigenvalues: seconds at d = 128, not minutes.
-        """
-        rng = np.random.default_rng(seed)
-        A = random_orthonormal(self.d, self.n, rng)
-        E = ERRORS[self.error](A, rng)
-        if self.eps:
-            start = rng.standard_normal(E.shape[0])  # eigsh would draw it from global state
-            top = eigsh(E, k=1, which="LM", tol=1e-3, v0=start, return_eigenvectors=False)
-            E *= self.eps / abs(float(top[0]))
-        else:
-            E *= 0.0
-        B = pack_rank_one(A)
-        E += B @ B.T
-        return PackedTensor(E), A
+KINDS = ("dense", "samples")
+Problem = DenseProblem | SamplesProblem
 
 
-def dense(tensor: PackedTensor) -> np.ndarray:
-    """A packed tensor as an array ``(d, d, d, d)``."""
-    d, N = tensor.dim, tensor.pair_dim
-    return unpack(unpack(tensor.matrix).reshape(N, d * d)).reshape(d, d, d, d)
+def names(kind: str) -> list[str]:
+    """Names of the sets with problems of one kind."""
+    found = sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+    return [name for name in found if load(name, kind)]
 
 
-def names() -> list[str]:
-    """Names of the problem sets."""
-    return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
-
-
-def load(name: str) -> list[Problem]:
-    """The problems of one set."""
-    return list(importlib.import_module(f"{__name__}.{name}").PROBLEMS)
+def load(name: str, kind: str) -> list[Problem]:
+    """The problems of one kind in one set."""
+    return [p for p in importlib.import_module(f"{__name__}.{name}").PROBLEMS if p.kind == kind]

@@ -1,8 +1,8 @@
 """Sizes at which the cost decides; a solver that needs longer than the limit has a row that says so."""
 
-from benchmarks.problems import Problem
+from benchmarks.problems import DenseProblem
 
 PROBLEMS = [
-    Problem(60, 60, 0.3, "gaussian"),
-    Problem(80, 80, 0.6, "trap"),
+    DenseProblem(60, 60, 0.3, "gaussian"),
+    DenseProblem(80, 80, 0.6, "trap"),
 ]

@@ -1,8 +1,9 @@
 """Solvers: one short file each, with a function ``solve``; the folder is the list of solvers.
 
-``solve(T, rank, seed)`` takes a NumPy array ``T (d, d, d, d)`` and returns the components it found as rows,
-``(m, d)``, of any length and sign.  It imports what it needs inside the function, so that a peer that is not
-installed is a row that says so.
+``solve(X, n, seed)`` takes a NumPy array ``X`` and returns the ``n`` components it found as rows, ``(n, d)``, of any
+length and sign.  ``TAKES`` says what ``X`` is: ``{"dense"}``, a tensor ``(d, d, d, d)``, unless it says otherwise, or
+``{"samples"}``, samples as rows ``(m, d)``, whose components are the atoms, in the space of the data.  A solver imports
+what it needs inside the function, so that a peer that is not installed is a row that says so.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,12 +19,17 @@ import numpy as np
 Solver = Callable[[Any, int, int], np.ndarray]
 
 
-def names() -> list[str]:
-    """Names of the solvers, quartic first."""
-    found = sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+def names(kind: str) -> list[str]:
+    """Names of the solvers that take one kind of problem, quartic first."""
+    every = sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+    found = [name for name in every if kind in getattr(_module(name), "TAKES", {"dense"})]
     return sorted(found, key=lambda name: name != "quartic")
 
 
 def load(name: str) -> Solver:
     """The function ``solve`` of one solver."""
-    return importlib.import_module(f"{__name__}.{name}").solve
+    return _module(name).solve
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"{__name__}.{name}")

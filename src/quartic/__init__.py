@@ -1,16 +1,23 @@
-"""Certified decomposition of 4-tensors by spectral methods."""
+"""Certified decomposition of 4-tensors and dictionary learning by spectral methods."""
 
 from quartic import datasets, metrics
 from quartic.decomposition import decompose
+from quartic.estimators import SpectralDictionaryLearning, SpectralICA
+from quartic.moments import Covariance, FourthMoment, Frame
 from quartic.result import Decomposition, DecompositionWarning, Status
 from quartic.tensors import FactoredTensor, FourTensor, PackedTensor
 
 __all__ = [
+    "Covariance",
     "Decomposition",
     "DecompositionWarning",
     "FactoredTensor",
     "FourTensor",
+    "FourthMoment",
+    "Frame",
     "PackedTensor",
+    "SpectralDictionaryLearning",
+    "SpectralICA",
     "Status",
     "datasets",
     "decompose",

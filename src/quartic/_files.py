@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import os
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
+
+import numpy as np
+
+FORMAT = 1  # version of the files that `save_arrays` writes
 
 
 @contextmanager
@@ -24,3 +30,26 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def save_arrays(path: str | os.PathLike[str], kind: str, arrays: dict[str, np.ndarray]) -> None:
+    """Write named arrays to a ``.npz`` file that says what it is."""
+    with atomic(path) as out:
+        np.savez(out, format=np.asarray(FORMAT), kind=np.asarray(kind), **arrays)  # type: ignore[arg-type]
+
+
+def load_arrays(path: str | os.PathLike[str], kind: str) -> dict[str, np.ndarray]:
+    """Read what :func:`save_arrays` wrote, if it is of that kind; nothing in the file is executed."""
+    name = os.fspath(path)
+    with open(path, "rb") as file:
+        try:
+            data = np.load(file, allow_pickle=False)
+            found, version = str(data["kind"]), int(data["format"])
+            values = {key: data[key] for key in data.files}
+        except (zipfile.BadZipFile, zlib.error, LookupError, EOFError, TypeError, ValueError) as error:
+            raise ValueError(f"{name} is not a file saved by quartic, or is damaged.") from error
+    if found != kind:
+        raise ValueError(f"{name} holds a {found}, not a {kind}.")
+    if version != FORMAT:
+        raise ValueError(f"{name} has format {version}, this version of quartic reads {FORMAT}: save it again with it.")
+    return values

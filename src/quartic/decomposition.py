@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,7 @@ from quartic._arrays import (
     standard_normal,
     to_numpy,
 )
+from quartic._progress import Progress, Stages
 from quartic.algorithms.certify import certificates, is_certified
 from quartic.algorithms.postprocess import Evaluation, accepted, evaluate, improve
 from quartic.algorithms.recover import distinct, recover
@@ -30,8 +29,6 @@ from quartic.result import Decomposition, DecompositionWarning, Status
 from quartic.tensors.base import FourTensor
 from quartic.tensors.combine import deflate
 from quartic.tensors.packed import as_four_tensor, check_dense
-
-Progress = Callable[[str, int], None]
 
 
 def decompose(
@@ -89,7 +86,7 @@ def decompose(
     rank, find = _check_counts(rank, find, d)
     known_rows = _check_known(known, d, rank)
     _check_eps(eps)
-    stages = _Stages(callback)
+    stages = Stages(callback)
     with stages("pack") as progress:
         tensor = as_four_tensor(T, progress)
         work = tensor.scaled(1.0 / tensor.unit)
@@ -128,8 +125,10 @@ def decompose(
         return is_certified(certificates(assumed, B, span, evaluation))
 
     B, evaluation, sweeps = _recover_all(work, B, evaluation, spectrum, choice, goal, bound, certified, rng, stages)
-    weights = _weights(evaluation, B)
     with stages("measure") as progress:
+        weights = _weights(
+            evaluate(work, B), B
+        )  # of the vectors as they are: `improve` values them to first order only
         measured = spectral_norm(deflate(work, weights, B), rng, progress)
     if bound is None and max(goal, B.shape[0]) == n:
         # What the components do not explain counts as error, also inside the span; unless they were not looked for.
@@ -217,7 +216,7 @@ def _recover_all(
     eps: float | None,
     certified: Callable[[Array, Evaluation], np.ndarray],
     rng: np.random.Generator,
-    stages: _Stages,
+    stages: Stages,
 ) -> tuple[Array, Evaluation, int]:
     """Algorithm 4.11 on the tensor itself: until ``goal`` components are there, or certified where fewer will do."""
     n = B.shape[0] + choice.rank
@@ -406,23 +405,3 @@ def _check_known(known: Any, d: int, rank: int | None) -> np.ndarray:
         i, j = np.unravel_index(int(np.argmax(overlaps)), overlaps.shape)
         raise ValueError(f"known holds one component twice: rows {i} and {j} are less than 45 degrees apart.")
     return rows
-
-
-class _Stages:
-    """Seconds by stage, and progress to whoever asked for it."""
-
-    def __init__(self, callback: Progress | None) -> None:
-        self.seconds: dict[str, float] = {}
-        self.callback = callback
-
-    @contextmanager
-    def __call__(self, stage: str) -> Iterator[Callable[[int], None]]:
-        start = time.perf_counter()
-
-        def progress(done: int) -> None:
-            if self.callback is not None:
-                self.callback(stage, done)
-
-        progress(0)
-        yield progress
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start

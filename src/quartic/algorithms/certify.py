@@ -37,14 +37,17 @@ belong to different components; below that only orthogonal ones must.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from quartic._arrays import Array, array_namespace, floor_of, pack_rank_one, to_numpy
-from quartic.algorithms.postprocess import Evaluation
+from quartic._arrays import Array, array_namespace, floor_of, from_numpy, pack_rank_one, to_numpy
+from quartic.algorithms.postprocess import Evaluation, evaluate
 from quartic.algorithms.truncate import Spectrum
+from quartic.tensors.factored import FactoredTensor
 
 REGULARISATIONS = (0.0, 1.0, 2.0)  # mu over eps: each proves something, and the best counts; measured, more add little
+DETERMINED = 0.5  # part of a mixed product in the span, from which on two axes count as undetermined; 0 for atoms
 CERTIFIED = 0.5  # the one definition of *certified*: a certificate above this
 
 
@@ -120,3 +123,56 @@ def certificates(
     # Near 1, an angle is known to the root of the precision only: round down.
     rounding = 2 * math.sqrt(floor_of(B.dtype, array_namespace(B)))
     return correlation_from_energy(np.maximum(G - rounding, 0.0))
+
+
+def split_certificates(U: Array, halves: Sequence[tuple[Array, FactoredTensor]]) -> np.ndarray:
+    """Certificates from two disjoint halves of the samples, for the unit rows of ``U (m, r)``.
+
+    Parameters
+    ----------
+    U : array of shape (m, r)
+        Atoms in whitened coordinates, however they were found.
+    halves : two pairs of (array of shape (k, r), FactoredTensor)
+        What was found from each half alone, and the span ``L`` it was found in.
+
+    Notes
+    -----
+    Assumption: the signs of the coefficients are independent given their magnitudes, so that the span of the ``a_i
+    a_i'`` is an invariant subspace of the expected moment and ``L`` an estimate of it, with independent errors in the
+    two halves.
+
+    Let ``u`` be found in one half.  Its distance from the span ``L`` of the *other* is made of its own distance from
+    the true span and of the error of ``L``, which are independent: so ``F(u) = ||Proj_L(uu')||^2`` estimates
+    ``cos^2(theta)`` of the module's docstring from below.  From ``u`` to an atom that was found otherwise the angle
+    is added.  The smaller of the two bounds counts, one for each half.
+
+    Where a span holds not only ``uu'`` and ``vv'`` but also ``uv' + vu'``, every rotation of ``u`` and ``v`` has
+    ``F`` near 1, and the axes are not determined: nothing is certified there.
+    """
+    best = np.ones(U.shape[0])
+    rows = np.asarray(to_numpy(U), dtype=np.float64)
+    for (found, own), (_, other) in (halves, halves[::-1]):
+        if found.shape[0] == 0:
+            return np.zeros(U.shape[0])
+        B = from_numpy(found, other.like, other.like.dtype)
+        F = np.asarray(to_numpy(evaluate(other, B).values), dtype=np.float64)
+        free = np.maximum(pair_energy(own, B), pair_energy(other, B)) < DETERMINED
+        F = np.where(free, np.clip(F, 0.0, 1.0), 0.0)
+        to_truth = np.arccos(np.sqrt(correlation_from_energy(F)))  # (k,)
+        cosine = np.abs(rows @ np.asarray(to_numpy(found), dtype=np.float64).T)  # (m, k)
+        angle = np.min(np.arccos(np.clip(cosine, 0.0, 1.0)) + to_truth, axis=1)
+        best = np.minimum(best, np.cos(np.minimum(angle, math.pi / 2)) ** 2)
+    return best
+
+
+def pair_energy(L: FactoredTensor, B: Array) -> np.ndarray:
+    """The largest part in ``L`` of a mixed product ``(b_i b_j' + b_j b_i') / sqrt(2)``, for each row ``b_i (r,)``."""
+    k = B.shape[0]
+    if k < 2:
+        return np.zeros(k)
+    # Proj_L of a symmetric product is a matrix element: <U_l, sym(b_i b_j')> = b_i' U_l b_j.
+    xp = array_namespace(B)
+    elements = B @ L.matrices @ xp.matrix_transpose(B)  # (rank, k, k)
+    energy = 2 * np.asarray(to_numpy(xp.sum(elements * elements, axis=0)), dtype=np.float64)
+    np.fill_diagonal(energy, 0.0)
+    return np.max(energy, axis=1)

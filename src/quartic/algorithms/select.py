@@ -112,3 +112,16 @@ def rank_by_certificate(
     k = int(np.argmax(ratio)) + 1
     drop = f"the sharpest drop, after eigenvalue {k}, is by a factor of {ratio[k - 1]:.2g}"
     return Selection(k, f"the spectrum has no clear gap: {drop}", None, False)
+
+
+def windows(values: np.ndarray, n: int, most: int = 6) -> list[tuple[int, int]]:
+    """Proposed windows ``(a, b)`` of a spectrum: keep ``n`` eigenvectors, those before ``a`` and those from ``b`` on.
+
+    In a block of atoms that occur together the pair terms ``2 E[x_i^2 x_j^2]`` may exceed the eigenvalues ``E[x_i^4]
+    - E[x_i^2 x_j^2]`` of the wanted span: from ``tau = 1/3`` on they form a cluster *inside* it.  A cluster lies
+    between two of the ``most`` widest gaps of the descending ``values``; which one it is, certificates say.
+    """
+    gaps = values[:-1] - values[1:]
+    edges = np.sort(np.argsort(-gaps, kind="stable")[:most] + 1)
+    starts = [0, *(int(a) for a in edges if a < n)]
+    return [(a, int(b)) for a in starts for b in edges if b > a and b + n - a <= values.shape[0]]

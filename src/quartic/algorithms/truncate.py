@@ -93,6 +93,7 @@ def leading_spectrum(
     wanted: Callable[[np.ndarray], int],
     tolerance: float = TOLERANCE,
     by_magnitude: bool = False,
+    most: int | None = None,
     callback: Callable[[int], None] | None = None,
 ) -> Spectrum:
     """Leading eigenpairs of ``T`` on Sym2 by block Krylov iteration with thick restarts.
@@ -110,14 +111,17 @@ def leading_spectrum(
         Bound on the root mean square of their residuals, relative to the smallest wanted Ritz value.
     by_magnitude : bool
         Whether the largest magnitudes lead, instead of the largest values.
+    most : int, optional
+        Sweeps after which it stops in any case.
     callback : callable, optional
         Called with the number of sweeps so far after each of them.
     """
     xp = array_namespace(T.like)
+    most = MAX_SWEEPS if most is None else most
     width = min(width, T.pair_dim)
     block = orthonormalise(standard_normal(rng, (T.pair_dim, width), T.like))
     Q, H, previous, scale = block[:, :0], np.zeros((0, 0)), 0, 0.0
-    for sweep in range(1, MAX_SWEEPS + 1):
+    for sweep in range(1, most + 1):
         Q = xp.concat((Q, block), axis=1)
         W = T.apply(block)
         # T couples a block to itself and to its two neighbours only; the rest of Q' W is rounding.
@@ -132,12 +136,12 @@ def leading_spectrum(
         full = Q.shape[1] + block.shape[1] > max(BASIS_BLOCKS * width, BASIS_LEAST)
         exact = np.mean(np.diagonal(outer)) <= (tolerance * scale) ** 2
         # Before the third sweep nothing converges but what is exact: no Ritz problem, unless its answer is needed.
-        if sweep >= EARLIEST or exact or full or sweep == MAX_SWEEPS:
+        if sweep >= EARLIEST or exact or full or sweep == most:
             ritz = _ritz(H, outer, width, by_magnitude)
             n = min(wanted(ritz.values), ritz.residuals.shape[0])
             enough = max(tolerance * abs(ritz.values[n - 1]), math.sqrt(floor_of(Q.dtype, xp)) * scale)
             converged = math.sqrt(float(np.mean(ritz.residuals[:n] ** 2))) <= enough
-            if converged or Q.shape[1] == T.pair_dim:
+            if converged or Q.shape[1] == T.pair_dim or sweep == most:
                 break
         block = orthonormalise(W, floor=math.sqrt(floor_of(Q.dtype, xp)) * scale)
         if sweep > ONE_PASS or float(np.linalg.eigvalsh(outer)[0]) < (NEARLY_INSIDE * scale) ** 2:

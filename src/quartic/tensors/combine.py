@@ -1,4 +1,4 @@
-"""Sums of tensor forms: deflation ``T - sum_i w_i b_i^(x4)``, residuals, multiples."""
+"""Forms made of forms: deflation ``T - sum_i w_i b_i^(x4)``, cumulants, a change of coordinates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from quartic._arrays import Array, from_numpy
+from quartic._arrays import Array, array_namespace, from_numpy, pack, unpack
 from quartic.tensors.base import FourTensor
 from quartic.tensors.factored import FactoredTensor
 
@@ -41,3 +41,45 @@ def deflate(T: FourTensor, weights: np.ndarray, B: Array) -> FourTensor:
     if B.shape[0] == 0:
         return T
     return Sum([(1.0, T), (-1.0, FactoredTensor.from_components(from_numpy(weights, B, B.dtype), B))])
+
+
+class Pairings(FourTensor):
+    """``X -> <C, X> C + 2 C X C``: the fourth moment of a Gaussian vector with covariance ``C (d, d)``.
+
+    What is left of a fourth moment without it is the fourth *cumulant*, ``sum_i kappa_i a_i^(x4)`` for independent
+    coefficients, and blind to additive Gaussian noise.
+    """
+
+    def __init__(self, C: Array) -> None:
+        self.C = C
+        self.dim = C.shape[0]
+        self.like = C
+
+    def apply(self, X: Array) -> Array:
+        """One pairing is an outer product, the other two are congruences."""
+        xp = array_namespace(X)
+        c = pack(self.C[None, :, :])  # (N, 1)
+        return c @ (xp.matrix_transpose(c) @ X) + 2 * pack(self.C @ unpack(X) @ self.C)
+
+
+class Congruence(FourTensor):
+    """``T`` in other coordinates, ``z -> R z``: each mode is multiplied by ``R (d, d)``.
+
+    Parameters
+    ----------
+    T : FourTensor
+    R : array of shape (d, d)
+    """
+
+    def __init__(self, T: FourTensor, R: Array) -> None:
+        self.T = T
+        self.R = R
+        self.dim = T.dim
+        self.like = T.like
+
+    def apply(self, X: Array) -> Array:
+        """``R T(R' X R) R'``."""
+        xp = array_namespace(X)
+        transposed = xp.matrix_transpose(self.R)
+        inner = self.T.apply(pack(transposed @ unpack(X) @ self.R))
+        return pack(self.R @ unpack(inner) @ transposed)

@@ -67,6 +67,11 @@ class PackedTensor(FourTensor):
         """The tensor times a number: another unit for the same matrix."""
         return PackedTensor(self.matrix, self.unit * factor, self.asymmetry)
 
+    def astype(self, dtype: Any) -> PackedTensor:
+        """The tensor in another floating dtype; itself when it has it already."""
+        xp = array_namespace(self.matrix)
+        return PackedTensor(xp.astype(self.matrix, dtype, copy=False), self.unit, self.asymmetry)
+
     def to_packed(self) -> Array:
         """The packed matrix ``(N, N)``: ``unit * matrix``."""
         return self.matrix * self.unit

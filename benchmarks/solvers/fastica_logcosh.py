@@ -1,0 +1,9 @@
+"""scikit-learn ``FastICA`` with the contrast ``logcosh``."""
+
+from benchmarks.solvers._fastica import fastica
+
+TAKES = {"samples"}
+
+
+def solve(Y, n, seed):
+    return fastica(Y, n, seed, "logcosh")

@@ -1,0 +1,447 @@
+"""scikit-learn estimators: validate, call ``quartic.dictionary``, store; no mathematics here."""
+
+from __future__ import annotations
+
+import copy
+import json
+import operator
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils import Tags
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from quartic._arrays import check_random_state
+from quartic._files import load_arrays, save_arrays
+from quartic.algorithms.certify import is_certified
+from quartic.dictionary import learn, learn_from_moment, warn
+from quartic.learned import Learned, LearningReport
+from quartic.moments import CHUNK, Covariance, FourthMoment, Frame
+from quartic.result import Status
+from quartic.samples import trim
+
+FORMS = ("auto", "accumulated", "implicit")
+
+
+class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator):
+    """What both estimators share: one fit, two ways to present it."""
+
+    moment_: FourthMoment
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        refine: bool = True,
+        moment: str = "auto",
+        frame: Frame | None = None,
+        known_components: Any = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.refine = refine
+        self.moment = moment
+        self.frame = frame
+        self.known_components = known_components
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 counts a sample twice, a weight of 0 leaves it out.
+
+        Returns
+        -------
+        self
+        """
+        progress = _Callbacks(self, X)
+        with _unchanged_on_failure(self):
+            X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+            w = _weights(sample_weight, X)
+            n, known = self._checked(X.shape[1])
+            learned = learn(
+                X,
+                n,
+                frame=self.frame,
+                sample_weight=w,
+                known=known,
+                refine=bool(self.refine),
+                form=self.moment,
+                rng=check_random_state(self.random_state),
+                callback=progress,
+            )
+            self.__dict__.pop("moment_", None)
+            self._store(learned, X.shape[0])
+        progress.close()
+        warn(learned.status)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add a batch of samples to the moments, and learn from all that were added.
+
+        The first batch fixes the *frame*, unless one is given: its covariance says in which directions the data vary.
+        Later samples may have another covariance; the whitener is completed with that of all samples each time.
+        Samples are not kept, so there is no refinement: the result is that of the spectral stage, as ``fit`` gives it
+        with ``refine=False``.  Gross outliers are trimmed within each batch.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "moment_")
+        with _unchanged_on_failure(self):
+            X = validate_data(
+                self, X, dtype=[np.float64, np.float32], ensure_min_samples=2 if first else 1, reset=first
+            )
+            n, known = self._checked(X.shape[1])
+            w, trimmed = trim(X, _weights(sample_weight, X))
+            if first:
+                frame = Covariance().update(X, w).frame(n) if self.frame is None else self.frame
+                moment = FourthMoment(frame)
+                seen, left_out = 0, 0
+            else:
+                moment = copy.deepcopy(self.moment_)  # an interrupted update must not leave half a batch behind
+                seen, left_out = self.n_samples_seen_, self.report_.trimmed
+            moment.update(X, w, index=seen)
+            rng = check_random_state(self.random_state)
+            learned = learn_from_moment(moment, n, known=known, rng=rng, trimmed=left_out + trimmed)
+            self._store(learned, seen + X.shape[0])
+            self.moment_ = moment
+        warn(learned.status)
+        return self
+
+    def _checked(self, d: int) -> tuple[int | None, np.ndarray | None]:
+        """The parameters, or errors that say what is wrong with them."""
+        n = self.n_components
+        if n is not None:
+            try:
+                n = operator.index(n)
+            except TypeError:
+                raise ValueError(f"n_components must be a whole number or None; got {n!r}.") from None
+            if not 1 <= n <= d:
+                raise ValueError(f"n_components must lie between 1 and the {d} features; got {n}.")
+        if self.moment not in FORMS:
+            raise ValueError(f"moment must be one of {', '.join(FORMS)}; got {self.moment!r}.")
+        if self.frame is not None and not isinstance(self.frame, Frame):
+            raise ValueError(f"frame must be a quartic.Frame or None; got {type(self.frame).__name__}.")
+        if self.frame is not None and self.frame.mean.shape != (d,):
+            raise ValueError(f"frame is for {self.frame.mean.shape[0]} features; the samples have {d}.")
+        if self.known_components is None:
+            return n, None
+        known = np.asarray(self.known_components, dtype=np.float64)
+        if (
+            known.ndim != 2
+            or known.shape[1] != d
+            or not np.all(np.isfinite(known))
+            or not np.all(np.any(known, axis=1))
+        ):
+            raise ValueError(f"known_components must hold finite atoms as rows, shape (m, {d}), none of them zero.")
+        return n, known / np.linalg.norm(known, axis=1, keepdims=True)
+
+    def _store(self, learned: Learned, samples: int) -> None:
+        self.learned_ = learned
+        self.certificates_ = learned.certificates
+        self.certified_ = is_certified(learned.certificates)
+        self.uncertainty_ = learned.uncertainty
+        self.kurtosis_ = learned.kurtosis
+        self.eps_ = learned.eps
+        self.frame_ = learned.frame
+        self.status_ = learned.status
+        self.report_ = learned.report
+        self.n_components_ = learned.components.shape[0]
+        self.n_iter_ = learned.report.passes
+        self.n_samples_seen_ = samples
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def _projected(self, X: Any, mean: np.ndarray, unmixing: np.ndarray, thresholds: np.ndarray | None) -> np.ndarray:
+        """``(X - mean) @ unmixing.T`` in float64, chunk by chunk, in the dtype of ``X``; small codes set to zero."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        out = np.empty((X.shape[0], unmixing.shape[0]), dtype=X.dtype)
+        for start in range(0, X.shape[0], CHUNK):
+            codes = (X[start : start + CHUNK].astype(np.float64) - mean) @ unmixing.T
+            out[start : start + CHUNK] = (
+                codes if thresholds is None else np.where(np.abs(codes) > thresholds, codes, 0.0)
+            )
+        return out
+
+    def _restored(self, codes: Any, components: np.ndarray, mean: np.ndarray) -> np.ndarray:
+        check_is_fitted(self)
+        codes = np.asarray(codes)
+        if codes.ndim != 2 or codes.shape[1] != self.n_components_:
+            raise ValueError(
+                f"X must have {self.n_components_} columns, one for each component; got shape {codes.shape}."
+            )
+        dtype = codes.dtype if codes.dtype in (np.float32, np.float64) else np.float64
+        return (codes.astype(np.float64) @ components + mean).astype(dtype)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a ``.npz`` file, all at once or not at all; read it with :meth:`load`.
+
+        The accumulated moments of ``partial_fit`` are not part of it: they have files of their own (``moment_.save``).
+        """
+        check_is_fitted(self)
+        kept = self.learned_
+        arrays = {name: np.asarray(getattr(kept, name)) for name in _ARRAYS}
+        report = {**vars(kept.report), "spectrum": kept.report.spectrum.tolist()}
+        seed = self.random_state if isinstance(self.random_state, int) else None
+        settings = {
+            "n_components": self.n_components,
+            "refine": self.refine,
+            "moment": self.moment,
+            "random_state": seed,
+        }
+        text = {"report": report, "status": vars(kept.status), "settings": settings, "samples": self.n_samples_seen_}
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None:
+            arrays["feature_names_in"] = np.asarray(names, dtype=str)
+        arrays |= {**kept.frame.arrays(), "text": np.asarray(json.dumps(text))}
+        save_arrays(path, type(self).__name__, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what :meth:`save` wrote; nothing in the file is executed."""
+        data = load_arrays(path, cls.__name__)
+        text = json.loads(str(data["text"]))
+        model = cls(**text["settings"])
+        report = text["report"] | {"spectrum": np.asarray(text["report"]["spectrum"])}
+        report["window"] = tuple(report["window"])
+        values: dict[str, Any] = {name: data[name] for name in _ARRAYS} | {"eps": float(data["eps"])}
+        learned = Learned(
+            **values, frame=Frame.from_arrays(data), status=Status(**text["status"]), report=LearningReport(**report)
+        )
+        model.n_features_in_ = learned.components.shape[1]
+        if "feature_names_in" in data:
+            model.feature_names_in_ = data["feature_names_in"].astype(object)
+        model._store(learned, text["samples"])
+        return model
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+_ARRAYS = (
+    "components", "unmixing", "mean", "spread", "thresholds", "certificates", "uncertainty", "kurtosis", "eps",
+)  # fmt: skip
+
+
+class SpectralDictionaryLearning(_SpectralEstimator):
+    """Learn a dictionary from samples ``y = sum_i x_i a_i``, with a certificate for every atom.
+
+    No starting point and no tuning: the fourth cumulant of the whitened samples is truncated to the span of the ``a_i
+    (x) a_i``, the atoms are recovered from it (Schramm and Steurer, COLT 2017, section 5), certified with two halves
+    of the samples, and refined on all of them.  Dictionaries of exactly sparse data are recovered exactly.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of atoms, at most the dimension in which the samples vary; chosen from the data when not given.
+    refine : bool, default=True
+        Whether to refine the atoms on all samples.  Without, the spectral stage uses all samples itself.
+    moment : {"auto", "accumulated", "implicit"}, default="auto"
+        How the fourth moment is held: as a packed matrix, or implicitly by its samples; chosen by operations and
+        memory.
+    frame : Frame, optional
+        Centre and whitener to use, from ``Covariance().update(...).frame()``; computed from the samples when not given.
+    known_components : array-like of shape (m, n_features), optional
+        Atoms that are known already: they are kept as they are, counted in ``n_components``, and the others are found
+        beside them.
+    random_state : int, RandomState, Generator or None, default=0
+        Two fits with the same whole number give the same answer.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Atoms, unit rows: the one with most energy first, the largest entry of each positive.
+    mean_ : ndarray of shape (n_features,)
+        Mean of the samples; for exactly sparse data the point that they are sparse about.
+    certificates_ : ndarray of shape (n_components,)
+        Lower bound on the squared correlation of each atom's codes with the true coefficients (the squared
+        correlation of the atoms in whitened coordinates), estimated with disjoint halves of the samples; 0 where
+        nothing is proven.
+    certified_ : ndarray of shape (n_components,)
+        Whether the certificate exceeds 1/2.
+    uncertainty_ : ndarray of shape (n_components,)
+        Estimated sine of the angle between each atom and the truth, from the two halves of the samples.
+    thresholds_ : ndarray of shape (n_components,)
+        Codes below it are set to zero by ``transform``; zeros when the data are not exactly sparse.
+    kurtosis_ : ndarray of shape (n_components,)
+        Excess kurtosis of each atom's codes.
+    eps_ : float
+        Spectral norm of the part of the whitened cumulant that the atoms do not explain.
+    frame_ : Frame
+        Centre and whitener that were used.
+    status_ : Status
+        What happened, and the remedy if something did not work.
+    report_ : LearningReport
+        How the dictionary was found: dimensions, samples, stages, times.
+    learned_ : Learned
+        All of it, as ``quartic.dictionary`` returns it.
+    moment_ : FourthMoment
+        After ``partial_fit``: the accumulated moments.
+    n_components_, n_iter_, n_samples_seen_ : int
+        Number of atoms, passes over all samples in the refinement, and samples seen.
+
+    See Also
+    --------
+    SpectralICA : The same with the interface of ``FastICA``.
+
+    Examples
+    --------
+    >>> import quartic
+    >>> data = quartic.datasets.nice_samples(4000, 10, supports="blocks", group=5, random_state=0)
+    >>> model = quartic.SpectralDictionaryLearning().fit(data.samples)
+    >>> model.n_components_, model.status_.code
+    (10, 'complete')
+    >>> quartic.metrics.match(data.components, model.components_).found(1 - 1e-12)
+    10
+    """
+
+    def _store(self, learned: Learned, samples: int) -> None:
+        super()._store(learned, samples)
+        self.components_ = learned.components
+        self.mean_ = learned.mean
+        self.thresholds_ = learned.thresholds
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Codes ``(n_samples, n_components)``; exact zeros where the data are exactly sparse."""
+        check_is_fitted(self)
+        return self._projected(X, self.mean_, self.learned_.unmixing, self.thresholds_)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Samples from codes: ``X @ components_ + mean_``."""
+        check_is_fitted(self)
+        return self._restored(X, self.components_, self.mean_)
+
+
+class SpectralICA(_SpectralEstimator):
+    """Independent component analysis: a drop-in for scikit-learn's ``FastICA``, with a certificate for every source.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of sources, at most the dimension in which the samples vary; chosen from the data when not given.
+    refine : bool, default=True
+        Whether to refine the sources on all samples.
+    moment : {"auto", "accumulated", "implicit"}, default="auto"
+        How the fourth moment is held; see :class:`SpectralDictionaryLearning`.
+    frame : Frame, optional
+        Centre and whitener to use; computed from the samples when not given.
+    known_components : array-like of shape (m, n_features), optional
+        Columns of the mixing matrix that are known already, as rows.
+    random_state : int, RandomState, Generator or None, default=0
+        Two fits with the same whole number give the same answer.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Unmixing matrix: ``sources = (X - mean_) @ components_.T``, of variance 1.
+    mixing_ : ndarray of shape (n_features, n_components)
+        Its pseudo-inverse on the span of the samples: ``X = sources @ mixing_.T + mean_``.
+    mean_ : ndarray of shape (n_features,)
+    whitening_ : ndarray of shape (n_components, n_features)
+        Pre-whitening matrix, from the samples to uncorrelated coordinates of variance 1.
+    kurtosis_ : ndarray of shape (n_components,)
+        Excess kurtosis of each source, with its sign.
+    certificates_, certified_, uncertainty_, eps_, frame_, status_, report_, learned_, moment_, n_components_,
+    n_iter_, n_samples_seen_
+        As in :class:`SpectralDictionaryLearning`.
+
+    Examples
+    --------
+    >>> import numpy as np, quartic
+    >>> rng = np.random.default_rng(0)
+    >>> S = np.column_stack([rng.laplace(size=5000), rng.uniform(-1, 1, size=5000)])
+    >>> model = quartic.SpectralICA().fit(S @ rng.standard_normal((2, 2)))
+    >>> sorted(np.sign(model.kurtosis_).tolist()), bool(model.certified_.all())
+    ([-1.0, 1.0], True)
+    """
+
+    def _store(self, learned: Learned, samples: int) -> None:
+        super()._store(learned, samples)
+        self.components_ = learned.unmixing / learned.spread[:, None]
+        self.mixing_ = learned.components.T * learned.spread
+        self.mean_ = learned.frame.mean
+        self.whitening_ = learned.frame.forward.T
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Sources ``(n_samples, n_components)``, of variance 1 on the samples of the fit."""
+        check_is_fitted(self)
+        return self._projected(X, self.mean_, self.components_, None)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Samples from sources: ``X @ mixing_.T + mean_``."""
+        check_is_fitted(self)
+        return self._restored(X, self.mixing_.T, self.mean_)
+
+
+def _weights(sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    w = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if np.count_nonzero(w) < 2:
+        raise ValueError("sample_weight must be positive for at least two samples.")
+    return w
+
+
+@contextmanager
+def _unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
+    """Whatever goes wrong inside leaves the estimator as it was."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
+
+
+class _Callbacks:
+    """Stages of a fit as tasks of scikit-learn's callbacks, such as its ``ProgressBar``."""
+
+    def __init__(self, estimator: _SpectralEstimator, X: Any) -> None:
+        self.estimator, self.X = estimator, X
+        self.root = estimator._init_callback_context(max_subtasks=None)
+        self.root.call_on_fit_task_begin(estimator=estimator, X=X)
+        self.task: Any = None
+        self.stage = ""
+
+    def __call__(self, stage: str, done: int) -> None:
+        if stage == self.stage:
+            return
+        self._end()
+        self.stage = stage
+        self.task = self.root.subcontext(task_name=stage)
+        self.task.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
+
+    def _end(self) -> None:
+        if self.task is not None:
+            self.task.call_on_fit_task_end(estimator=self.estimator, X=self.X)
+            self.task = None
+
+    def close(self) -> None:
+        """The fit is done."""
+        self._end()
+        self.root.call_on_fit_task_end(estimator=self.estimator, X=self.X)

@@ -1,0 +1,112 @@
+"""What learning from samples returns: a dictionary, and what is known about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from quartic.moments import Frame
+from quartic.result import Status
+
+
+@dataclass(frozen=True)
+class LearningReport:
+    """How a dictionary was found.
+
+    Attributes
+    ----------
+    samples, trimmed : int
+        Rows that were read, and those left out because one of them outweighed all others.
+    dim : int
+        Dimension of the whitened samples.
+    frame_reason, rank_reason : str
+        How that dimension, and the number of atoms, were chosen.
+    subsample : int
+        Samples that fed the spectral stage.
+    subsample_reason : str
+        Why so many.
+    form : str
+        ``accumulated`` or ``implicit``: how the fourth moment was held.
+    window : tuple of int
+        ``(a, b)``: eigenvalues ``a`` to ``b`` of the cumulant were skipped as pair terms; ``(0, 0)`` for the top of
+        the spectrum.
+    spectrum : ndarray
+        Leading eigenvalues of the cumulant.
+    sweeps : int
+        Applications of the cumulant to a block of vectors.
+    refinement : str
+        What the refinement did.
+    passes : int
+        Over all samples, in the refinement.
+    timings : dict
+        Seconds by stage.
+    """
+
+    samples: int
+    trimmed: int
+    dim: int
+    frame_reason: str
+    rank_reason: str
+    subsample: int
+    subsample_reason: str
+    form: str
+    window: tuple[int, int]
+    spectrum: np.ndarray
+    sweeps: int
+    refinement: str
+    passes: int
+    timings: dict[str, float] = field(default_factory=dict)
+
+    def summary(self) -> str:
+        """The figures, one a line."""
+        lines = [
+            f"samples     {self.samples}" + (f", {self.trimmed} trimmed" if self.trimmed else ""),
+            f"dimension   {self.dim}: {self.frame_reason}",
+            f"atoms       {self.rank_reason}",
+            f"spectral    {self.subsample} samples, {self.form}: {self.subsample_reason}",
+            f"refinement  {self.refinement}",
+            f"time        {sum(self.timings.values()):.2f} s",
+        ]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A dictionary, with what is known about it.
+
+    Attributes
+    ----------
+    components : ndarray of shape (n, d)
+        Atoms, unit rows: the most energy first, the largest entry of each positive.
+    unmixing : ndarray of shape (n, d)
+        ``codes = (Y - mean) @ unmixing.T``.
+    mean : ndarray of shape (d,)
+    spread : ndarray of shape (n,)
+        Standard deviation of the codes.
+    thresholds : ndarray of shape (n,)
+        Codes below are zero; all zeros when the data are not exactly sparse.
+    certificates : ndarray of shape (n,)
+    uncertainty : ndarray of shape (n,)
+        Estimated sine of the angle between an atom and the truth, from the two halves of the samples.
+    kurtosis : ndarray of shape (n,)
+        Of the codes, with its sign.
+    eps : float
+        Spectral norm of what the atoms do not explain of the whitened cumulant.
+    frame : Frame
+    status : Status
+    report : LearningReport
+    """
+
+    components: np.ndarray
+    unmixing: np.ndarray
+    mean: np.ndarray
+    spread: np.ndarray
+    thresholds: np.ndarray
+    certificates: np.ndarray
+    uncertainty: np.ndarray
+    kurtosis: np.ndarray
+    eps: float
+    frame: Frame
+    status: Status
+    report: LearningReport

@@ -1,0 +1,471 @@
+"""Moments of samples in two passes, as accumulators that add.
+
+    pass 1:  covariance = Covariance().update(batch)...;   frame = covariance.frame()
+    pass 2:  moment = FourthMoment(frame).update(batch)...;   moment.cumulant()
+
+Two passes, not one: a raw fourth moment that is whitened afterwards loses the condition number to the fourth power, and
+for data far from the origin everything.
+
+Each accumulator keeps *two disjoint halves* of the samples apart, by a hash of the row's index, so that what is found
+in one half can be tested on the other however the data were cut, ordered or merged.  Products are taken in the dtype
+of the samples (float64 for the covariance, always) and summed in float64.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from quartic._arrays import pack_rank_one, packed_dim
+from quartic._files import load_arrays, save_arrays
+from quartic.algorithms.whiten import whiten
+from quartic.tensors import FourTensor, PackedTensor, SampleTensor, Sum
+from quartic.tensors.combine import Congruence, Pairings
+from quartic.tensors.samples import rows_in_a_chunk
+
+CHUNK = 16384  # samples that are converted to float64 at a time; arbitrary, 8 MB at d = 64
+
+
+def row_hash(index: np.ndarray) -> np.ndarray:
+    """64 random-looking bits for each row index (the finaliser of splitmix64): the same however the rows are cut."""
+    x = index.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+    return x ^ (x >> np.uint64(31))
+
+
+def half_of(hashes: np.ndarray) -> np.ndarray:
+    """The half, 0 or 1, of each row: the lowest bit of its hash.  Subsamples go by the highest."""
+    return (hashes & np.uint64(1)).astype(np.intp)
+
+
+def halves(
+    batch: np.ndarray, w: np.ndarray | None, index: np.ndarray, size: int
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Chunks of ``size`` rows, split in halves: ``(half, rows, weights)``; rows without weight are left out."""
+    for first in range(0, batch.shape[0], size):
+        chunk = slice(first, first + size)
+        rows, half = batch[chunk], half_of(row_hash(index[chunk]))
+        weights = np.ones(rows.shape[0]) if w is None else w[chunk]
+        for h in (0, 1):
+            mine = np.flatnonzero((half == h) & (weights > 0))
+            if mine.size:
+                yield h, rows[mine], weights[mine]
+
+
+class _Accumulator:
+    """Sums over samples, kept in two halves; what covariance and fourth moment have in common."""
+
+    _SUMS: tuple[str, ...]
+
+    def __init__(self) -> None:
+        self.rows = 0  # seen so far: the index of the next row
+        self.weight = np.zeros(2)  # of each half
+
+    def _check(self, batch: Any, sample_weight: Any, width: int | None) -> tuple[np.ndarray, np.ndarray | None]:
+        batch = np.asarray(batch)
+        if batch.dtype not in (np.float32, np.float64):
+            batch = batch.astype(np.float64)
+        if batch.ndim != 2 or (width is not None and batch.shape[1] != width):
+            expected = "(m, d)" if width is None else f"(m, {width})"
+            raise ValueError(f"batch must have samples as rows, shape {expected}; got shape {batch.shape}.")
+        if not np.all(np.isfinite(np.sum(batch, dtype=np.float64))) and not np.all(np.isfinite(batch)):
+            raise ValueError("batch holds NaN or infinite values: remove or replace those samples.")
+        if sample_weight is None:
+            return batch, None
+        w = np.asarray(sample_weight, dtype=np.float64)
+        if w.shape != batch.shape[:1] or not np.all(np.isfinite(w)) or np.any(w < 0):
+            raise ValueError(f"sample_weight must hold {batch.shape[0]} finite weights of at least 0.")
+        return batch, w
+
+    def _index(self, index: Any, count: int) -> np.ndarray:
+        """The index of each row of a batch; they go on from the rows seen so far when not given."""
+        index = np.asarray(self.rows if index is None else index)
+        if index.ndim == 0:
+            index = np.arange(int(index), int(index) + count)
+        if index.shape != (count,):
+            raise ValueError(f"index must be the index of the first row, or hold one for each of {count} rows.")
+        return index
+
+    def _saved(self) -> dict[str, np.ndarray]:
+        return {
+            "rows": np.asarray(self.rows),
+            "weight": self.weight,
+            **{name: getattr(self, name) for name in self._SUMS},
+        }
+
+    def _restore(self, data: dict[str, np.ndarray]) -> None:
+        self.rows = int(data["rows"])
+        self.weight = data["weight"]
+        for name in self._SUMS:
+            setattr(self, name, data[name])
+
+
+class Covariance(_Accumulator):
+    """First pass: mean and covariance, in float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Y = np.random.default_rng(0).standard_normal((1000, 3))
+    >>> parts = [Covariance().update(Y[:400]), Covariance().update(Y[400:], index=400)]
+    >>> bool(np.allclose(parts[0].merge(parts[1]).covariance, np.cov(Y.T, bias=True)))
+    True
+    """
+
+    _SUMS = ("mean_", "scatter")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mean_: Any = None  # (2, d)
+        self.scatter: Any = None  # (2, d, d): sum of w (y - mean)(y - mean)', about the half's own mean
+        self.rounding = float(np.finfo(np.float64).eps)  # of the coarsest dtype seen
+
+    def update(self, batch: Any, sample_weight: Any = None, *, index: Any = None) -> Covariance:
+        """Add samples ``(m, d)``.
+
+        Parameters
+        ----------
+        batch : array-like of shape (m, d)
+        sample_weight : array-like of shape (m,), optional
+        index : int or array-like of shape (m,), optional
+            Index of the first row in the whole data, or of every row; the rows seen so far when not given.
+        """
+        batch, w = self._check(batch, sample_weight, None if self.mean_ is None else self.mean_.shape[1])
+        d = batch.shape[1]
+        index = self._index(index, batch.shape[0])
+        weight, total, scatter = np.zeros(2), np.zeros((2, d)), np.zeros((2, d, d))
+        # Sums about a point near the mean: one subtraction a chunk, and no loss for data far from the origin.
+        near = np.mean(batch[:CHUNK], axis=0, dtype=np.float64) if batch.shape[0] else np.zeros(d)
+        for h, rows, v in halves(batch, w, index, CHUNK):
+            rows = np.subtract(rows, near, dtype=np.float64)
+            weighted = rows if w is None else rows * v[:, None]
+            weight[h] += v.sum()
+            total[h] += weighted.sum(axis=0)
+            scatter[h] += weighted.T @ rows
+        shift = total / np.where(weight > 0, weight, 1.0)[:, None]
+        scatter -= weight[:, None, None] * shift[:, :, None] * shift[:, None, :]
+        fresh = Covariance()
+        fresh.weight, fresh.mean_, fresh.scatter = weight, near + shift, scatter
+        fresh.rounding = float(np.finfo(batch.dtype).eps)
+        rows_seen = max(self.rows, int(index[-1]) + 1 if index.size else 0)
+        self.merge(fresh)
+        self.rows = rows_seen
+        return self
+
+    def merge(self, other: Covariance) -> Covariance:
+        """Add what another accumulator has seen."""
+        if other.mean_ is None:
+            return self
+        if self.mean_ is None:
+            self.mean_, self.scatter = np.zeros_like(other.mean_), np.zeros_like(other.scatter)
+        if self.mean_.shape != other.mean_.shape:
+            raise ValueError(
+                f"both accumulators must have the same features; got {self.mean_.shape[1]} and {other.mean_.shape[1]}."
+            )
+        pooled = [
+            _pooled(
+                (self.weight[h], self.mean_[h], self.scatter[h]), (other.weight[h], other.mean_[h], other.scatter[h])
+            )
+            for h in (0, 1)
+        ]
+        self.weight, self.mean_, self.scatter = (np.stack(part) for part in zip(*pooled, strict=True))
+        self.rows += other.rows
+        self.rounding = max(self.rounding, other.rounding)
+        return self
+
+    @property
+    def total(self) -> tuple[float, np.ndarray, np.ndarray]:
+        """Weight, mean and scatter of both halves."""
+        if self.mean_ is None or not self.weight.sum() > 0:
+            raise ValueError("no samples have been seen: call update first.")
+        both = [(self.weight[h], self.mean_[h], self.scatter[h]) for h in (0, 1)]
+        return _pooled(*both)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Mean of the samples, ``(d,)``."""
+        return self.total[1]
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Covariance of the samples, ``(d, d)``, divided by their weight."""
+        weight, _, scatter = self.total
+        return scatter / weight
+
+    def half(self, h: int) -> np.ndarray:
+        """Covariance ``(d, d)`` of one half of the samples; of all, where it has none."""
+        if self.scatter is None or not self.weight[h] > 0:
+            return self.covariance
+        return self.scatter[h] / self.weight[h]
+
+    def frame(self, dim: int | None = None) -> Frame:
+        """Centre and whitener; ``dim`` directions, or as many as the covariance shows (see ``algorithms.whiten``)."""
+        weight, mean, scatter = self.total
+        white = whiten(scatter / weight, weight, dim, self.rounding)
+        if white.forward.shape[1] == 0:
+            raise ValueError("the samples do not vary: there is nothing to learn from them.")
+        return Frame(mean, white.forward, white.backward, white.spectrum, white.reason)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a ``.npz`` file, all at once or not at all."""
+        save_arrays(path, "Covariance", {**self._saved(), "rounding": np.asarray(self.rounding)})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Covariance:
+        """Read what :meth:`save` wrote; nothing in the file is executed."""
+        data = load_arrays(path, "Covariance")
+        out = cls()
+        out._restore(data)
+        out.rounding = float(data["rounding"])
+        return out
+
+
+def _pooled(a: tuple[Any, Any, Any], b: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+    """Weight, mean and scatter of two sets of samples together (Chan, Golub and LeVeque)."""
+    total = a[0] + b[0]
+    if total == 0:
+        return a
+    shift = b[1] - a[1]
+    return total, a[1] + shift * (b[0] / total), a[2] + b[2] + np.outer(shift, shift) * (a[0] * b[0] / total)
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """The coordinates of the second pass: ``z = (y - mean) @ forward``.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (d,)
+    forward : ndarray of shape (d, r)
+    backward : ndarray of shape (r, d)
+        ``backward @ forward = Id``.
+    spectrum : ndarray of shape (d,)
+        Eigenvalues of the covariance, descending.
+    reason : str
+        How the dimension ``r`` was chosen.
+    """
+
+    mean: np.ndarray
+    forward: np.ndarray
+    backward: np.ndarray
+    spectrum: np.ndarray
+    reason: str
+
+    @property
+    def dim(self) -> int:
+        """``r``, the dimension of the whitened samples."""
+        return int(self.forward.shape[1])
+
+    @property
+    def key(self) -> str:
+        """A digest of the coordinates: moments can be merged if it is the same."""
+        parts = (self.mean, self.forward, self.backward)
+        return hashlib.sha256(b"".join(np.ascontiguousarray(x).tobytes() for x in parts)).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Frame) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def whiten(self, Y: np.ndarray, dtype: Any = None) -> np.ndarray:
+        """Samples ``(m, d)`` in these coordinates, ``(m, r)``: computed in float64, in ``dtype`` or their own."""
+        out = np.empty((Y.shape[0], self.dim), dtype=dtype or Y.dtype)
+        for first in range(0, Y.shape[0], CHUNK):
+            out[first : first + CHUNK] = (Y[first : first + CHUNK].astype(np.float64) - self.mean) @ self.forward
+        return out
+
+    def completed(self, mean: np.ndarray, root: np.ndarray) -> Frame:
+        """The frame of other samples in the same span: their mean, and ``root = C^(-1/2)`` of their covariance here."""
+        backward = np.linalg.solve(root, self.backward)
+        return Frame(mean, self.forward @ root, backward, self.spectrum, self.reason)
+
+    def narrowed(self, Q: np.ndarray) -> Frame:
+        """The part of these coordinates in the span of the orthonormal columns ``Q (r, n)``."""
+        return Frame(self.mean, self.forward @ Q, Q.T @ self.backward, self.spectrum, self.reason)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What a file needs to hold."""
+        arrays = ("mean", "forward", "backward", "spectrum", "reason")
+        return {f"frame_{name}": np.asarray(getattr(self, name)) for name in arrays}
+
+    @classmethod
+    def from_arrays(cls, data: dict[str, np.ndarray]) -> Frame:
+        """From what :meth:`arrays` gave."""
+        mean, forward, backward, spectrum = (
+            data[f"frame_{name}"] for name in ("mean", "forward", "backward", "spectrum")
+        )
+        return cls(mean, forward, backward, spectrum, str(data["frame_reason"]))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a ``.npz`` file, all at once or not at all."""
+        save_arrays(path, "Frame", self.arrays())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Frame:
+        """Read what :meth:`save` wrote; nothing in the file is executed."""
+        return cls.from_arrays(load_arrays(path, "Frame"))
+
+
+class FourthMoment(_Accumulator):
+    """Second pass: the fourth moment of whitened samples, packed on Sym2.
+
+    Parameters
+    ----------
+    frame : Frame
+        Coordinates, from the first pass.
+    dtype : numpy dtype, optional
+        In which products are taken, float32 or float64; that of the samples when not given.
+
+    Notes
+    -----
+    Memory: ``2 N^2`` numbers of float64, ``N = r (r + 1) / 2``; time: ``N^2`` multiplications a sample.
+    """
+
+    _SUMS = ("first", "second", "fourth")
+
+    def __init__(self, frame: Frame, dtype: Any = None) -> None:
+        super().__init__()
+        self.frame = frame
+        self.dtype = None if dtype is None else np.dtype(dtype)
+        r, N = frame.dim, packed_dim(frame.dim)
+        self.first = np.zeros((2, r))  # sum of w z
+        self.second = np.zeros((2, r, r))  # sum of w zz'
+        self.fourth = np.zeros((2, N, N))  # sum of w (z (x) z)(z (x) z)', packed
+
+    def update(self, batch: Any, sample_weight: Any = None, *, index: Any = None) -> FourthMoment:
+        """Add samples ``(m, d)``; the parameters of :meth:`Covariance.update`."""
+        batch, w = self._check(batch, sample_weight, self.frame.mean.shape[0])
+        dtype = self.dtype or batch.dtype
+        index = self._index(index, batch.shape[0])
+        for h, rows, v in halves(batch, w, index, 2 * rows_in_a_chunk(self.frame.dim, dtype)):
+            Z = self.frame.whiten(rows, np.float64)
+            self.weight[h] += v.sum()
+            self.first[h] += v @ Z
+            self.second[h] += (Z * v[:, None]).T @ Z
+            # (w^(1/4) z)^(x4) = w z^(x4)
+            features = pack_rank_one((Z * v[:, None] ** 0.25).astype(dtype))  # (N, rows)
+            self.fourth[h] += features @ features.T
+        self.rows = max(self.rows, int(index[-1]) + 1 if index.size else 0)
+        return self
+
+    def merge(self, other: FourthMoment) -> FourthMoment:
+        """Add what another accumulator has seen in the same frame."""
+        if self.frame != other.frame:
+            raise ValueError(
+                "moments can be merged only if they were taken in the same frame: compute one frame from all of the "
+                "data (or a part of it), and use it everywhere."
+            )
+        self.rows += other.rows
+        self.weight = self.weight + other.weight
+        for name in self._SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
+
+    def covariance(self, half: int | None = None) -> np.ndarray:
+        """Second moment ``(r, r)`` in the frame, of one half or of all."""
+        return self._mean(self.second, half)
+
+    def moment(self, half: int | None = None) -> PackedTensor:
+        """``E[z^(x4)]`` over one half or all of the samples, in float64."""
+        return PackedTensor(self._mean(self.fourth, half))
+
+    def cumulant(self, half: int | None = None) -> FourTensor:
+        """The fourth cumulant: the moment without the three pairings of the covariance."""
+        return _cumulant(self.moment(half).astype(self.dtype or np.float64), self.covariance(half))
+
+    def _mean(self, sums: np.ndarray, half: int | None) -> np.ndarray:
+        weight = self.weight.sum() if half is None else self.weight[half]
+        if not weight > 0:
+            raise ValueError("no samples have been seen: call update first.")
+        return (sums[0] + sums[1] if half is None else sums[half]) / weight
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a ``.npz`` file, all at once or not at all."""
+        dtype = np.asarray("" if self.dtype is None else self.dtype.name)
+        save_arrays(path, "FourthMoment", {**self._saved(), **self.frame.arrays(), "dtype": dtype})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> FourthMoment:
+        """Read what :meth:`save` wrote; nothing in the file is executed."""
+        data = load_arrays(path, "FourthMoment")
+        out = cls(Frame.from_arrays(data), str(data["dtype"]) or None)
+        out._restore(data)
+        return out
+
+
+class ImplicitMoment:
+    """The fourth moment of samples that are kept, multiplied without being formed.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (m, r)
+        Whitened samples.
+    half : ndarray of shape (m,)
+        The half, 0 or 1, of each.
+    weights : ndarray of shape (m,)
+    """
+
+    def __init__(self, Z: np.ndarray, half: np.ndarray, weights: np.ndarray) -> None:
+        self.weight = np.array([weights[half == h].sum() for h in (0, 1)])
+        self.parts = [SampleTensor(Z[half == h], weights[half == h]) for h in (0, 1)]
+
+    def covariance(self, half: int | None = None) -> np.ndarray:
+        """Second moment ``(r, r)``, of one half or of all."""
+        if half is not None:
+            return self.parts[half].covariance
+        return sum(share * part.covariance for share, part in zip(self._shares, self.parts, strict=True))
+
+    def moment(self, half: int | None = None) -> FourTensor:
+        """``E[z^(x4)]`` over one half or all of the samples."""
+        if half is not None:
+            return self.parts[half]
+        return Sum([(float(share), part) for share, part in zip(self._shares, self.parts, strict=True)])
+
+    def cumulant(self, half: int | None = None) -> FourTensor:
+        """The fourth cumulant; see :meth:`FourthMoment.cumulant`."""
+        return _cumulant(self.moment(half), self.covariance(half))
+
+    @property
+    def _shares(self) -> np.ndarray:
+        return self.weight / self.weight.sum()
+
+
+class Rewhitened:
+    """A fourth moment in coordinates in which its own samples are white.
+
+    Samples that were not in the first pass have a covariance ``C`` in the frame that differs from the identity; the
+    whitener is completed by ``root = C^(-1/2)``, from all samples, for both halves alike.
+    """
+
+    def __init__(self, moment: FourthMoment) -> None:
+        self.moment = moment
+        self.weight = moment.weight
+        self.root = inverse_root(moment.covariance())
+
+    @property
+    def frame(self) -> Frame:
+        """The coordinates, and the mean of all samples."""
+        old, first = self.moment.frame, self.moment._mean(self.moment.first, None)
+        return old.completed(old.mean + first @ old.backward, self.root)
+
+    def cumulant(self, half: int | None = None) -> FourTensor:
+        """The fourth cumulant of one half, or of all samples."""
+        T = self.moment.cumulant(half)
+        return Congruence(T, self.root.astype(T.like.dtype))
+
+
+def _cumulant(moment: FourTensor, C: np.ndarray) -> FourTensor:
+    return Sum([(1.0, moment), (-1.0, Pairings(C.astype(moment.like.dtype)))])
+
+
+def inverse_root(C: np.ndarray) -> np.ndarray:
+    """``C^(-1/2)``, symmetric."""
+    values, V = np.linalg.eigh(C)
+    return (V / np.sqrt(np.maximum(values, np.finfo(np.float64).eps * values[-1]))) @ V.T

@@ -1,0 +1,161 @@
+"""The refinement, from spectral axes: local on the subsample, then exact, or on all samples and guarded by a test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from quartic.algorithms.recover import polar
+from quartic.algorithms.refine import (
+    ClippedScore,
+    Source,
+    atoms_of,
+    contrast,
+    free,
+    free_direction,
+    half_atoms,
+    orthogonal,
+    orthogonal_direction,
+    sines,
+    sparse,
+)
+from quartic.moments import Covariance, Frame
+from quartic.samples import Samples
+from quartic.search import Search
+from quartic.spectral import POLISH_STEPS, SPARSE_LEAST, SPARSE_ROWS, Spectral
+
+ROTATIONS = 4  # random starts where the spectral one is not certified; arbitrary
+LOCAL_STEPS = 100  # of the fixed point from a random start
+PASSES = 4  # over all samples in each stage of the refinement, at most; a spectral start needs one or two
+FREE_STEPS = 12  # on the subsample; more only polish its sampling error
+HAUSMAN = 4.0  # squared distance of the free estimate from the orthogonal one, over the variance of the latter
+ROUNDING = 8.0  # times the rounding of the samples: residual of data that are exactly sparse
+CODE_FLOOR = 16.0  # times the residual of inactive codes: what lies below is set to zero
+
+
+@dataclass(frozen=True)
+class Refined:
+    """What the refinement reached, in the ``n`` coordinates of the start.
+
+    Attributes
+    ----------
+    W : ndarray of shape (n, n)
+        Unmixing matrix, rows of norm 1.
+    halves : list of ndarray of shape (n, n)
+        The atoms that each half of the samples would give; empty when it can not be told.
+    story : str
+        What was done.
+    passes : int
+        Over all samples.
+    offset, thresholds : ndarray of shape (n,) or None
+        Of exactly sparse data.
+    residual : ndarray of shape (n,) or None
+        Of exactly sparse data: what is left of inactive codes.
+    """
+
+    W: np.ndarray
+    halves: list[np.ndarray]
+    story: str
+    passes: int
+    offset: np.ndarray | None = None
+    thresholds: np.ndarray | None = None
+    residual: np.ndarray | None = None
+
+    @property
+    def atoms(self) -> np.ndarray:
+        """Unit rows ``(n, n)``."""
+        return atoms_of(self.W)
+
+
+def refined_from(
+    data: Samples, covariance: Covariance, frame: Frame, spectral: Spectral, rng: np.random.Generator, progress: Any
+) -> Refined:
+    """Refinement from the axes of ``frame``, which the spectral stage found: local, then exact or on all samples."""
+    n = frame.dim
+    part = data.part(spectral.rows)
+    everything: Source = part if spectral.rows.shape[0] == data.Y.shape[0] else data.everything
+    if spectral.found.certified == n:
+        W, _, _ = orthogonal(part, frame.forward, np.eye(n), POLISH_STEPS)
+    else:
+        W = best_start(part, frame, rng)
+    progress(1)
+
+    floor = max(ROUNDING * rounding_floor(data, frame), 1e-12)
+    some = spectral.rows[: max(SPARSE_ROWS * n, SPARSE_LEAST)]
+    last = sparse(frame.whiten(data.Y[some], np.float64), W, floor)
+    progress(2)
+    if last.exact(floor):
+        story = f"the data are exactly sparse: dictionary exact to {np.max(last.residual):.0e} in {last.rounds} rounds"
+        thresholds = np.maximum(CODE_FLOOR * last.residual, floor)
+        return Refined(last.W, [], story, 0, last.offset, thresholds, last.residual)
+
+    W, means, passes = orthogonal(everything, frame.forward, W, PASSES)
+    progress(3)
+    # The orthogonal estimate inherits the error of the covariance, half by half: W C W' = Id is its constraint.
+    shapes = [W @ frame.forward.T @ covariance.half(h) @ frame.forward @ W.T - np.eye(n) for h in (0, 1)]
+    directions = [orthogonal_direction(*means.of(h)) + shape / 2 for h, shape in enumerate(shapes)]
+    plain = Refined(W, half_atoms(W, directions), f"orthogonal fixed point, {passes} passes", passes)
+
+    signals = np.concatenate([rows @ frame.forward.astype(rows.dtype) for _, rows, _ in part()])
+    V = W
+    for _ in range(FREE_STEPS):
+        score = ClippedScore.fit(signals @ V.T.astype(signals.dtype))
+        before = V
+        V, means, _ = free(part, frame.forward, V, score, 1)
+        if np.max(np.abs(V - before)) < 1e-3:
+            break
+    V, means, more = free(everything, frame.forward, V, score, PASSES)
+    progress(4)
+    best = Refined(
+        V,
+        half_atoms(V, [free_direction(*means.of(h)) for h in (0, 1)]),
+        f"maximum likelihood, {passes + more} passes",
+        passes + more,
+    )
+    # A specification test (Hausman): both estimates are consistent where the model holds, and one is efficient.
+    moved = np.median(sines(best.atoms, plain.atoms) ** 2)
+    allowed = HAUSMAN * np.median((sines(*plain.halves) / 2) ** 2)
+    if np.isfinite(moved) and moved <= allowed:
+        return best
+    return replace(
+        plain,
+        story=plain.story + "; the likelihood disagrees with it, as it does when noise is not white",
+        passes=passes + more,
+    )
+
+
+def best_start(part: Source, frame: Frame, rng: np.random.Generator) -> np.ndarray:
+    """The best local optimum from the axes of ``frame`` and a few random rotations: the one farthest from Gaussian."""
+    n = frame.dim
+    Z = np.concatenate([rows @ frame.forward.astype(rows.dtype) for _, rows, _ in part()])
+    rotations = [np.eye(n), *(polar(rng.standard_normal((n, n))) for _ in range(ROTATIONS))]
+    optima = [orthogonal(part, frame.forward, rotation, LOCAL_STEPS)[0] for rotation in rotations]
+    return max(optima, key=lambda W: contrast(Z @ W.T.astype(Z.dtype)))
+
+
+def rounding_floor(data: Samples, frame: Frame) -> float:
+    """What the rounding of the samples leaves in whitened coordinates."""
+    size = np.sqrt(np.sum(frame.backward**2, axis=0) + frame.mean**2)  # root mean square of each feature
+    return float(np.finfo(data.Y.dtype).eps * np.linalg.norm(frame.forward * size[:, None], 2))
+
+
+def half_estimates(found: Search, start: np.ndarray) -> list[np.ndarray]:
+    """For each atom of ``start (n, r)`` the nearest one of each half, in its coordinates."""
+    out = []
+    for B, _ in found.halves:
+        if B.shape[0] == 0:
+            return []
+        cosine = start @ B.T
+        nearest = np.argmax(np.abs(cosine), axis=1)
+        out.append(B[nearest] @ start.T)
+    return out
+
+
+def pinned(refined: Refined, known: np.ndarray) -> Refined:
+    """The known atoms, the first of all, put back as they were given."""
+    A = refined.atoms
+    A[: known.shape[0]] = known
+    W = np.linalg.inv(A).T
+    return replace(refined, W=W / np.linalg.norm(W, axis=1, keepdims=True))

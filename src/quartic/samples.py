@@ -1,0 +1,83 @@
+"""Samples as the stages read them: in chunks, in halves, and without those that would outweigh all others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from quartic.algorithms.refine import Source
+from quartic.moments import CHUNK, Frame, halves, row_hash
+
+TRIM = 4.0  # times m^(1/4) and the 90% quantile: such a norm outweighs all other fourth moments 250 times
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples as the stages read them: in chunks, without copies of the whole.
+
+    Attributes
+    ----------
+    Y : ndarray of shape (m, d)
+    weights : ndarray of shape (m,) or None
+        Zero for samples that are left out.
+    mean : ndarray of shape (d,)
+    """
+
+    Y: np.ndarray
+    weights: np.ndarray | None
+    mean: np.ndarray
+
+    def chosen(self, low: float, high: float) -> np.ndarray:
+        """Indices of a random part of the rows, those whose hash lies between two fractions."""
+        place = (row_hash(np.arange(self.Y.shape[0])) >> np.uint64(11)).astype(np.float64) / 2.0**53
+        mine = (place >= low) & (place < high)
+        return np.flatnonzero(mine if self.weights is None else mine & (self.weights > 0))
+
+    def weight(self, rows: np.ndarray) -> np.ndarray:
+        """Weights of some rows."""
+        return np.ones(rows.shape[0]) if self.weights is None else self.weights[rows]
+
+    def squared_norms(self, rows: np.ndarray, frame: Frame) -> np.ndarray:
+        """``||z||^2`` of some rows in whitened coordinates."""
+        Z = frame.whiten(self.Y[rows], np.float64)
+        return np.einsum("ij,ij->i", Z, Z)
+
+    def everything(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """All rows, centred, chunk by chunk and half by half: a ``Source`` of the refinement."""
+        for h, rows, w in halves(self.Y, self.weights, np.arange(self.Y.shape[0]), CHUNK):
+            yield h, (rows.astype(np.float64) - self.mean).astype(self.Y.dtype), w
+
+    def part(self, rows: np.ndarray) -> Source:
+        """Some rows, held in memory: a ``Source`` as well."""
+        chunks = [
+            (h, (Y.astype(np.float64) - self.mean).astype(self.Y.dtype), w)
+            for h, Y, w in halves(self.Y[rows], self.weight(rows), rows, CHUNK)
+        ]
+        return lambda: chunks
+
+
+def trim(Y: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray | None, int]:
+    """Weights without the samples that alone would decide every moment, and how many these are.
+
+    A sample of norm ``TRIM m^(1/4) q``, with ``q`` the 90% quantile of all norms, has a fourth power some hundred
+    times as large as those of all others together.
+    """
+    m = Y.shape[0]
+    centre = np.median(Y[:: max(1, m // 4096)], axis=0)
+    norms = np.empty(m)
+    with np.errstate(over="ignore"):  # a norm that overflows is infinite, and goes
+        for first in range(0, m, CHUNK):
+            rows = Y[first : first + CHUNK] - centre
+            norms[first : first + CHUNK] = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    counted = norms if sample_weight is None else norms[sample_weight > 0]
+    limit = TRIM * counted.shape[0] ** 0.25 * np.quantile(counted, 0.9) if counted.size else np.inf
+    gross = norms > limit if limit > 0 else np.zeros(m, dtype=bool)
+    if sample_weight is not None:
+        gross &= sample_weight > 0
+    if not np.any(gross):
+        return sample_weight, 0
+    weights = np.ones(m) if sample_weight is None else np.array(sample_weight, dtype=np.float64)
+    weights[gross] = 0.0
+    return weights, int(np.sum(gross))
