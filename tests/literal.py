@@ -1,4 +1,4 @@
-"""A literal reading of Algorithms 4.1 to 4.11 on arrays of ``d^4`` numbers: the reference for the fast forms.
+"""A literal reading of Algorithms 4.1 to 4.11 and 5.4 on arrays of ``d^4`` numbers: the reference for the fast forms.
 
 Slow on purpose: full decompositions of every reshaping, an explicit Gaussian ``g`` in ``R^(d^2)``, one contraction at
 a time.  Modes are numbered from 1, as in the paper; ``T`` is always ``(d, d, d, d)``.
@@ -29,6 +29,7 @@ import numpy as np
 PAIRS = ((1, 2), (3, 4))  # the square reshaping {12}{34}
 MODE_4 = ((1, 2, 3), (4,))  # the rectangular reshapings {123}{4}
 MODE_3 = ((1, 2, 4), (3,))  # and {124}{3}
+CROSS = ((1, 3), (2, 4))  # the second square reshaping of Algorithm 5.4, {13}{24}
 
 Modes = tuple[Sequence[int], Sequence[int]]
 
@@ -160,3 +161,26 @@ def project_in_sequence(T: np.ndarray, projections: Sequence[Callable[[np.ndarra
         T = projection(T)
         steps.append(T)
     return steps
+
+
+def clean(T: np.ndarray, eps: float) -> np.ndarray:
+    """Algorithm 5.4: ``T~ = (sigma(T^{>eps}) - eps Id)_+``, where ``sigma`` reshapes {12}{34} to {13}{24}.
+
+    ``sigma`` is a map of matrices, so ``T~`` is folded back as {12}{34}.
+    """
+    M = reshape(preprocess(T, eps), CROSS)
+    return fold(positive_part(M - eps * np.eye(M.shape[0])))
+
+
+def fourth_moment(Z: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """``sum_s w_s z_s^(x4) / sum_s w_s`` for the rows of ``Z (m, d)``."""
+    w = np.ones(Z.shape[0]) if weights is None else weights
+    return rank_one(Z, w / np.sum(w))
+
+
+def fourth_cumulant(Z: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """The fourth moment without the three pairings of the second: the cumulant, if the samples are centred."""
+    w = np.ones(Z.shape[0]) if weights is None else weights
+    C = np.einsum("s,si,sj->ij", w / np.sum(w), Z, Z)
+    pairings = (np.einsum(f"{a},{b}->ijkl", C, C) for a, b in (("ij", "kl"), ("ik", "jl"), ("il", "jk")))
+    return fourth_moment(Z, w) - sum(pairings)

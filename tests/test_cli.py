@@ -1,4 +1,4 @@
-import io
+import functools
 import json
 import os
 import pickle
@@ -6,28 +6,23 @@ import re
 import signal
 import subprocess
 import sys
-import sysconfig
 from importlib.metadata import entry_points
 
 import numpy as np
 import pytest
+from command_line import QUARTIC, BadStream, Terminal, assert_refused, outcome, shown, start
 
 import quartic
 from quartic import cli
+from quartic.cli import decompose as command
 
-QUARTIC = os.path.join(sysconfig.get_path("scripts"), "quartic")
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @pytest.fixture
 def run(capsys):
     """Run a command in this process: exit code, standard output, standard error."""
-
-    def run(*argv):
-        code = cli.main([str(argument) for argument in argv])
-        return code, *capsys.readouterr()
-
-    return run
+    return functools.partial(outcome, capsys)
 
 
 def plant(seed=0):
@@ -72,13 +67,13 @@ def test_decompose_saves_what_it_found(run, tmp_path, seed):
 
 def test_options_reach_the_library(run, file, monkeypatch):
     seen = {}
-    real = cli.decompose
+    real = command.decompose
 
     def spy(T, **options):
         seen.update(options, T=T)
         return real(T, **options)
 
-    monkeypatch.setattr(cli, "decompose", spy)
+    monkeypatch.setattr(command, "decompose", spy)
     assert run("decompose", file, "--rank", 4, "--eps", "1.5e-1", "--find", 2, "--seed", 3)[0] == 0
     assert isinstance(seen["T"], np.memmap)
     assert seen["T"].mode == "r"
@@ -203,15 +198,6 @@ def test_an_incomplete_result_for_machines(run, noise):
 # What goes wrong
 
 
-def assert_refused(outcome, *said):
-    """One clear line on standard error, exit code 2, nothing on standard output."""
-    code, out, err = outcome
-    assert (code, out) == (2, "")
-    assert re.fullmatch(r"quartic: error: .+\n", err), err
-    for part in said:
-        assert part in err
-
-
 def with_value(value):
     T = np.ones((3, 3, 3, 3))
     T[0, 2, 1, 0] = value
@@ -319,7 +305,7 @@ def test_bad_commands_are_refused(run):
 
 @pytest.mark.parametrize("option", ["--out", "--plot"])
 def test_outputs_are_checked_before_the_work(run, file, tmp_path, monkeypatch, option):
-    monkeypatch.setattr(cli, "decompose", lambda *args, **options: pytest.fail("the work began"))
+    monkeypatch.setattr(command, "decompose", lambda *args, **options: pytest.fail("the work began"))
 
     def refused(path, *said):
         assert_refused(run("decompose", file, option, path), option, *said)
@@ -341,7 +327,7 @@ def test_two_outputs_cannot_be_one_file(run, file, tmp_path):
 
 
 def test_pictures_that_cannot_be_drawn_are_refused_before_the_work(run, file, tmp_path, monkeypatch):
-    monkeypatch.setattr(cli, "decompose", lambda *args, **options: pytest.fail("the work began"))
+    monkeypatch.setattr(command, "decompose", lambda *args, **options: pytest.fail("the work began"))
     assert_refused(run("decompose", file, "--plot", tmp_path / "a.xyz"), "--plot", "unknown format xyz", ".png")
     for name in ("matplotlib", "matplotlib.figure"):
         monkeypatch.setitem(sys.modules, name, None)
@@ -374,7 +360,7 @@ def test_memory_that_runs_out_later_is_said(run, file, monkeypatch):
     def fail(*args, **options):
         raise MemoryError
 
-    monkeypatch.setattr(cli, "decompose", fail)
+    monkeypatch.setattr(command, "decompose", fail)
     assert_refused(run("decompose", file), str(file), "out of memory", "float32")
 
 
@@ -394,17 +380,6 @@ def test_odd_names_are_printed(run, tmp_path):
     assert code == 0
     assert "\\udcff" in out
     assert_refused(run("decompose", tmp_path / "no\nsuch"), "no such")
-
-
-class BadStream(io.StringIO):
-    """A stream that cannot be written to, for one reason or another."""
-
-    def __init__(self, reason):
-        super().__init__()
-        self.reason = reason
-
-    def write(self, text):
-        raise self.reason
 
 
 def test_standard_output_that_cannot_be_written(run, file, monkeypatch):
@@ -431,54 +406,11 @@ def test_progress_is_one_line_that_is_cleared(run, file, monkeypatch):
 # The program itself, in a process of its own
 
 
-def start(*argv, **streams):
-    """The installed program."""
-    return subprocess.Popen([QUARTIC, *map(str, argv)], stdin=subprocess.DEVNULL, **streams)
-
-
-class Terminal:
-    """A pseudo-terminal for the standard error of a program."""
-
-    def __init__(self):
-        pty = pytest.importorskip("pty")
-        self.master, self.slave = pty.openpty()
-        self.text = ""
-
-    def read(self, until=None):
-        """Read up to a pattern, or all there is; the program must have been started and hold its own end."""
-        if self.slave is not None:
-            os.close(self.slave)
-            self.slave = None
-        while until is None or not re.search(until, self.text):
-            try:
-                data = os.read(self.master, 4096)
-            except OSError:  # Linux's way to say that the other end is closed
-                data = b""
-            if not data:
-                assert until is None, f"{until!r} never appeared: {self.text!r}"
-                break
-            self.text += data.decode()
-        return self.text
-
-    def close(self):
-        for end in (self.master, self.slave):
-            if end is not None:
-                os.close(end)
-
-
 @pytest.fixture
 def terminal():
     terminal = Terminal()
     yield terminal
     terminal.close()
-
-
-def shown(text):
-    """What a terminal that got ``text`` shows in its last line."""
-    line = []
-    for part in text.replace("\r\n", "\n").rsplit("\n", 1)[-1].split("\r"):
-        line[: len(part)] = part
-    return "".join(line).rstrip()
 
 
 def test_quiet_in_a_pipe(file, tmp_path):

@@ -2,11 +2,13 @@
 
 import math
 
+import literal
 import numpy as np
 import pytest
 
 from quartic._arrays import pack_rank_one
-from quartic.tensors import FactoredTensor, FourTensor, PackedTensor, Sum
+from quartic.algorithms.clean import Reshaped
+from quartic.tensors import Congruence, FactoredTensor, FourTensor, PackedTensor, Pairings, SampleTensor, Sum, samples
 from quartic.tensors.combine import deflate
 
 D, N = 4, 10
@@ -24,6 +26,9 @@ class Numbers:
         self.lam, self.U = put(rng.standard_normal(3)), put(rng.standard_normal((N, 3)))
         self.weights, self.B = put(rng.standard_normal(2)), put(rng.standard_normal((2, D)))
         self.host_weights = rng.standard_normal(2)
+        self.Z, self.sample_weights = put(rng.standard_normal((70, D))), rng.uniform(0, 2, 70)
+        G = rng.standard_normal((D, D))
+        self.C, self.R = put(G + G.T), put(rng.standard_normal((D, D)))
 
 
 def scaled(build):
@@ -42,6 +47,13 @@ FORMS = {
     "sum of one": lambda x: Sum([(-1.0, PackedTensor(x.matrix))]),
     "sum of sums": lambda x: Sum([(3.0, Sum([(1.0, PackedTensor(x.matrix))])), (1.0, PackedTensor(x.matrix, 2.0))]),
     "deflated": lambda x: deflate(PackedTensor(x.matrix), x.host_weights, x.B),
+    "samples": lambda x: SampleTensor(x.Z),
+    "samples with weights": lambda x: SampleTensor(x.Z, x.sample_weights),
+    "pairings": lambda x: Pairings(x.C),
+    "congruence": lambda x: Congruence(PackedTensor(x.matrix), x.R),
+    "cumulant": lambda x: Sum([(1.0, SampleTensor(x.Z)), (-1.0, Pairings(x.C))]),
+    "reshaped": lambda x: Reshaped(FactoredTensor(x.lam, x.U)),
+    "reshaped, no terms": lambda x: Reshaped(FactoredTensor(x.lam[:0], x.U[:, :0])),
 }
 FORMS |= {f"{name}, scaled": scaled(build) for name, build in FORMS.items()}
 
@@ -222,6 +234,54 @@ def test_deflating_subtracts_the_components(xp, rng):
 def test_deflating_nothing_is_the_tensor_itself(xp):
     T = PackedTensor(xp.asarray(np.eye(N)))
     assert deflate(T, np.zeros(0), xp.asarray(np.zeros((0, D)))) is T
+
+
+@pytest.mark.parametrize("feature_bytes", [1, 1 << 25])
+def test_samples_are_the_mean_of_their_fourth_powers(xp, rng, monkeypatch, feature_bytes):
+    monkeypatch.setattr(samples, "FEATURE_BYTES", feature_bytes)  # chunks of 64
+    Z, w = rng.standard_normal((150, D)), rng.uniform(0, 2, 150)
+    form = SampleTensor(xp.asarray(Z), w)
+    np.testing.assert_allclose(xp.numpy(form.to_dense()), literal.fourth_moment(Z, w), atol=1e-12)
+    np.testing.assert_allclose(xp.numpy(form.covariance), (Z.T * w) @ Z / w.sum(), atol=1e-12)
+    plain = SampleTensor(xp.asarray(Z))
+    np.testing.assert_allclose(xp.numpy(plain.to_dense()), literal.fourth_moment(Z), atol=1e-12)
+    np.testing.assert_allclose(xp.numpy(plain.covariance), Z.T @ Z / 150, atol=1e-12)
+    cumulant = Sum([(1.0, form), (-1.0, Pairings(form.covariance))])
+    np.testing.assert_allclose(xp.numpy(cumulant.to_dense()), literal.fourth_cumulant(Z, w), atol=1e-12)
+
+
+def test_the_covariance_of_single_precision_samples_is_double(xp, rng):
+    Z = rng.standard_normal((150, D)).astype("float32")
+    C = SampleTensor(xp.asarray(Z)).covariance
+    assert C.dtype == xp.dtype("float64")
+    exact = Z.astype("float64").T @ Z.astype("float64") / 150
+    np.testing.assert_allclose(xp.numpy(C), exact, atol=1e-14)
+
+
+@pytest.mark.parametrize("weights", [np.zeros(3), None])
+def test_samples_without_weight(weights):
+    with pytest.raises(ValueError, match="the samples have no weight"):
+        SampleTensor(np.ones((0 if weights is None else 3, 2)), weights)
+
+
+def test_pairings_are_the_moment_of_a_gaussian(xp, rng):
+    G = rng.standard_normal((D, D))
+    C = G @ G.T
+    pairings = [np.einsum(f"{a},{b}->ijkl", C, C) for a, b in (("ij", "kl"), ("ik", "jl"), ("il", "jk"))]
+    np.testing.assert_allclose(xp.numpy(Pairings(xp.asarray(C)).to_dense()), sum(pairings), atol=1e-12)
+
+
+def test_congruence_multiplies_every_mode(xp, rng):
+    B, R = rng.standard_normal((2, D)), rng.standard_normal((D, D))
+    form = Congruence(FactoredTensor.from_components(xp.asarray(np.ones(2)), xp.asarray(B)), xp.asarray(R))
+    np.testing.assert_allclose(xp.numpy(form.to_dense()), literal.rank_one(B @ R.T), atol=1e-11)
+
+
+def test_reshaped_exchanges_modes_2_and_3(xp, rng):
+    lam, U = rng.standard_normal(3), rng.standard_normal((N, 3))
+    T = FactoredTensor(xp.asarray(lam), xp.asarray(U))
+    moved = literal.fold(literal.reshape(xp.numpy(T.to_dense()), literal.CROSS))
+    np.testing.assert_allclose(xp.numpy(Reshaped(T).to_dense()), literal.symmetrise_pairs(moved), atol=1e-12)
 
 
 def test_a_sum_wants_one_dimension():

@@ -2,6 +2,7 @@
 
 from quartic import datasets, metrics
 from quartic.decomposition import decompose
+from quartic.dictionary import dictionary_from_moment
 from quartic.estimators import SpectralDictionaryLearning, SpectralICA
 from quartic.moments import Covariance, FourthMoment, Frame
 from quartic.result import Decomposition, DecompositionWarning, Status
@@ -21,6 +22,7 @@ __all__ = [
     "Status",
     "datasets",
     "decompose",
+    "dictionary_from_moment",
     "metrics",
 ]
 __version__ = "0.1.0"

@@ -32,6 +32,24 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
+@contextmanager
+def readable(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Whatever is wrong with what is read inside is said as one error, which names the file."""
+    try:
+        yield
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        LookupError,
+        OSError,
+        EOFError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise ValueError(f"{os.fspath(path)} is not a file saved by quartic, or is damaged.") from error
+
+
 def save_arrays(path: str | os.PathLike[str], kind: str, arrays: dict[str, np.ndarray]) -> None:
     """Write named arrays to a ``.npz`` file that says what it is."""
     with atomic(path) as out:
@@ -41,13 +59,10 @@ def save_arrays(path: str | os.PathLike[str], kind: str, arrays: dict[str, np.nd
 def load_arrays(path: str | os.PathLike[str], kind: str) -> dict[str, np.ndarray]:
     """Read what :func:`save_arrays` wrote, if it is of that kind; nothing in the file is executed."""
     name = os.fspath(path)
-    with open(path, "rb") as file:
-        try:
-            data = np.load(file, allow_pickle=False)
-            found, version = str(data["kind"]), int(data["format"])
-            values = {key: data[key] for key in data.files}
-        except (zipfile.BadZipFile, zlib.error, LookupError, EOFError, TypeError, ValueError) as error:
-            raise ValueError(f"{name} is not a file saved by quartic, or is damaged.") from error
+    with open(path, "rb") as file, readable(path):
+        data = np.load(file, allow_pickle=False)
+        found, version = str(data["kind"]), int(data["format"])
+        values = {key: data[key] for key in data.files}
     if found != kind:
         raise ValueError(f"{name} holds a {found}, not a {kind}.")
     if version != FORMAT:

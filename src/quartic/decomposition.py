@@ -25,7 +25,7 @@ from quartic.algorithms.postprocess import Evaluation, accepted, evaluate, impro
 from quartic.algorithms.recover import distinct, recover
 from quartic.algorithms.select import Selection, lowest_drop, rank_above, rank_by_certificate
 from quartic.algorithms.truncate import OVERSAMPLING, Spectrum, leading_spectrum, spectral_norm
-from quartic.result import Decomposition, DecompositionWarning, Status
+from quartic.result import Decomposition, DecompositionWarning, Status, canonical_order, positive
 from quartic.tensors.base import FourTensor
 from quartic.tensors.combine import deflate
 from quartic.tensors.packed import as_four_tensor, check_dense
@@ -137,7 +137,7 @@ def decompose(
         bounds = certificates(assumed, B, span, evaluation)
 
     order = _canonical_order(B, weights, bounds, m, goal)
-    B, weights, bounds = _positive(B)[order, :], weights[order], bounds[order]
+    B, weights, bounds = positive(to_numpy(B))[order, :], weights[order], bounds[order]
     status = _status(bounds, n, goal, choice, bound, spectrum.outside(choice.rank), in_units)
     if status.code in ("incomplete", "nothing"):
         warnings.warn(str(status), DecompositionWarning, stacklevel=2)
@@ -272,16 +272,7 @@ def _weights(evaluation: Evaluation, B: Array) -> np.ndarray:
 def _canonical_order(B: Array, weights: np.ndarray, bounds: np.ndarray, m: int, goal: int) -> np.ndarray:
     """The ``m`` known and the best others by certificate, ``goal`` in all; largest weight first, ties by entries."""
     kept = np.concatenate((np.arange(m), m + np.argsort(-bounds[m:], kind="stable")))[:goal]
-    scale = float(np.max(np.abs(weights), initial=0.0)) or 1.0
-    rounded = np.round(weights[kept] / scale, 6)
-    return kept[np.lexsort((*np.round(_positive(B)[kept], 6).T[::-1], -rounded))]
-
-
-def _positive(B: Array) -> np.ndarray:
-    """The components with the sign that makes the largest entry of each positive."""
-    C = np.asarray(to_numpy(B))
-    peaks = C[np.arange(C.shape[0]), np.argmax(np.abs(C), axis=1)] if C.shape[0] else np.ones(0)
-    return C * np.where(peaks < 0, -1.0, 1.0).astype(C.dtype)[:, None]
+    return kept[canonical_order(positive(to_numpy(B))[kept], weights[kept])]
 
 
 def _status(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
-import operator
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from quartic._arrays import check_random_state
-from quartic._files import load_arrays, save_arrays
+from quartic._files import load_arrays, readable, save_arrays
 from quartic.algorithms.certify import is_certified
 from quartic.dictionary import learn, learn_from_moment, warn
 from quartic.learned import Learned, LearningReport
@@ -35,7 +35,7 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: Any = None,
         *,
         refine: bool = True,
         moment: str = "auto",
@@ -83,7 +83,7 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
             )
             self.__dict__.pop("moment_", None)
             self._store(learned, X.shape[0])
-        progress.close()
+            progress.close()
         warn(learned.status)
         return self
 
@@ -131,13 +131,12 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         """The parameters, or errors that say what is wrong with them."""
         n = self.n_components
         if n is not None:
-            try:
-                n = operator.index(n)
-            except TypeError:
-                raise ValueError(f"n_components must be a whole number or None; got {n!r}.") from None
+            if isinstance(n, bool) or not isinstance(n, Integral):  # NumPy's bool is none
+                raise ValueError(f"n_components must be a whole number or None; got {n!r}.")
+            n = int(n)
             if not 1 <= n <= d:
                 raise ValueError(f"n_components must lie between 1 and the {d} features; got {n}.")
-        if self.moment not in FORMS:
+        if not isinstance(self.moment, str) or self.moment not in FORMS:
             raise ValueError(f"moment must be one of {', '.join(FORMS)}; got {self.moment!r}.")
         if self.frame is not None and not isinstance(self.frame, Frame):
             raise ValueError(f"frame must be a quartic.Frame or None; got {type(self.frame).__name__}.")
@@ -145,15 +144,7 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
             raise ValueError(f"frame is for {self.frame.mean.shape[0]} features; the samples have {d}.")
         if self.known_components is None:
             return n, None
-        known = np.asarray(self.known_components, dtype=np.float64)
-        if (
-            known.ndim != 2
-            or known.shape[1] != d
-            or not np.all(np.isfinite(known))
-            or not np.all(np.any(known, axis=1))
-        ):
-            raise ValueError(f"known_components must hold finite atoms as rows, shape (m, {d}), none of them zero.")
-        return n, known / np.linalg.norm(known, axis=1, keepdims=True)
+        return n, _known(self.known_components, d)
 
     def _store(self, learned: Learned, samples: int) -> None:
         self.learned_ = learned
@@ -204,10 +195,11 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         kept = self.learned_
         arrays = {name: np.asarray(getattr(kept, name)) for name in _ARRAYS}
         report = {**vars(kept.report), "spectrum": kept.report.spectrum.tolist()}
-        seed = self.random_state if isinstance(self.random_state, int) else None
+        seed = int(self.random_state) if isinstance(self.random_state, Integral) else None
+        n = None if self.n_components is None else int(self.n_components)
         settings = {
-            "n_components": self.n_components,
-            "refine": self.refine,
+            "n_components": n,
+            "refine": bool(self.refine),
             "moment": self.moment,
             "random_state": seed,
         }
@@ -222,18 +214,18 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what :meth:`save` wrote; nothing in the file is executed."""
         data = load_arrays(path, cls.__name__)
-        text = json.loads(str(data["text"]))
-        model = cls(**text["settings"])
-        report = text["report"] | {"spectrum": np.asarray(text["report"]["spectrum"])}
-        report["window"] = tuple(report["window"])
-        values: dict[str, Any] = {name: data[name] for name in _ARRAYS} | {"eps": float(data["eps"])}
-        learned = Learned(
-            **values, frame=Frame.from_arrays(data), status=Status(**text["status"]), report=LearningReport(**report)
-        )
-        model.n_features_in_ = learned.components.shape[1]
-        if "feature_names_in" in data:
-            model.feature_names_in_ = data["feature_names_in"].astype(object)
-        model._store(learned, text["samples"])
+        with readable(path):
+            text = json.loads(str(data["text"]))
+            model = cls(**text["settings"])
+            report = text["report"] | {"spectrum": np.asarray(text["report"]["spectrum"])}
+            report["window"] = tuple(report["window"])
+            values: dict[str, Any] = {name: data[name] for name in _ARRAYS} | {"eps": float(data["eps"])}
+            status = Status(**text["status"])
+            learned = Learned(**values, frame=Frame.from_arrays(data), status=status, report=LearningReport(**report))
+            model.n_features_in_ = learned.components.shape[1]
+            if "feature_names_in" in data:
+                model.feature_names_in_ = data["feature_names_in"].astype(object)
+            model._store(learned, text["samples"])
         return model
 
     def __sklearn_tags__(self) -> Tags:
@@ -278,9 +270,9 @@ class SpectralDictionaryLearning(_SpectralEstimator):
     mean_ : ndarray of shape (n_features,)
         Mean of the samples; for exactly sparse data the point that they are sparse about.
     certificates_ : ndarray of shape (n_components,)
-        Lower bound on the squared correlation of each atom's codes with the true coefficients (the squared
-        correlation of the atoms in whitened coordinates), estimated with disjoint halves of the samples; 0 where
-        nothing is proven.
+        Lower bound on the squared correlation of each atom with a true one in whitened coordinates, estimated with
+        disjoint halves of the samples; 0 where nothing is proven.  Without noise that is the squared correlation of
+        its codes with the true coefficients.
     certified_ : ndarray of shape (n_components,)
         Whether the certificate exceeds 1/2.
     uncertainty_ : ndarray of shape (n_components,)
@@ -288,7 +280,7 @@ class SpectralDictionaryLearning(_SpectralEstimator):
     thresholds_ : ndarray of shape (n_components,)
         Codes below it are set to zero by ``transform``; zeros when the data are not exactly sparse.
     kurtosis_ : ndarray of shape (n_components,)
-        Excess kurtosis of each atom's codes.
+        Excess kurtosis of each atom's codes, on the samples of the spectral stage.
     eps_ : float
         Spectral norm of the part of the whitened cumulant that the atoms do not explain.
     frame_ : Frame
@@ -364,7 +356,7 @@ class SpectralICA(_SpectralEstimator):
     whitening_ : ndarray of shape (n_components, n_features)
         Pre-whitening matrix, from the samples to uncorrelated coordinates of variance 1.
     kurtosis_ : ndarray of shape (n_components,)
-        Excess kurtosis of each source, with its sign.
+        Excess kurtosis of each source, with its sign, on the samples of the spectral stage.
     certificates_, certified_, uncertainty_, eps_, frame_, status_, report_, learned_, moment_, n_components_,
     n_iter_, n_samples_seen_
         As in :class:`SpectralDictionaryLearning`.
@@ -395,6 +387,26 @@ class SpectralICA(_SpectralEstimator):
         """Samples from sources: ``X @ mixing_.T + mean_``."""
         check_is_fitted(self)
         return self._restored(X, self.mixing_.T, self.mean_)
+
+
+def _known(components: Any, d: int) -> np.ndarray:
+    """Known atoms as unit rows; errors that name them."""
+    try:
+        known = np.asarray(components)
+        real = known.dtype.kind in "biuf"
+    except ValueError:
+        known, real = np.empty(0), False
+    if not real or known.ndim != 2 or known.shape[1] != d or not np.all(np.isfinite(known)):
+        raise ValueError(f"known_components must hold finite real atoms as rows, shape (m, {d}).")
+    norms = np.linalg.norm(known.astype(np.float64), axis=1, keepdims=True)
+    if not np.all(norms > 0):
+        raise ValueError("known_components must not hold zero rows.")
+    rows = known / norms
+    overlaps = np.abs(rows @ rows.T) - np.eye(rows.shape[0])
+    if np.max(overlaps, initial=0.0) > 1 - 1e-6:
+        i, j = np.unravel_index(int(np.argmax(overlaps)), overlaps.shape)
+        raise ValueError(f"known_components holds one atom twice: rows {i} and {j}.")
+    return rows
 
 
 def _weights(sample_weight: Any, X: np.ndarray) -> np.ndarray | None:

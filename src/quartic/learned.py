@@ -28,6 +28,8 @@ class LearningReport:
         Why so many.
     form : str
         ``accumulated`` or ``implicit``: how the fourth moment was held.
+    temperature : float
+        The ``beta`` of the weights ``exp(-beta ||z||^2)`` in the spectral stage; 0 when plain moments were used.
     window : tuple of int
         ``(a, b)``: eigenvalues ``a`` to ``b`` of the cumulant were skipped as pair terms; ``(0, 0)`` for the top of
         the spectrum.
@@ -51,6 +53,7 @@ class LearningReport:
     subsample: int
     subsample_reason: str
     form: str
+    temperature: float
     window: tuple[int, int]
     spectrum: np.ndarray
     sweeps: int

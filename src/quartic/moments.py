@@ -14,6 +14,7 @@ of the samples (float64 for the covariance, always) and summed in float64.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from quartic._arrays import pack_rank_one, packed_dim
-from quartic._files import load_arrays, save_arrays
+from quartic._files import load_arrays, readable, save_arrays
+from quartic.algorithms.temper import effective
 from quartic.algorithms.whiten import whiten
 from quartic.tensors import FourTensor, PackedTensor, SampleTensor, Sum
 from quartic.tensors.combine import Congruence, Pairings
@@ -64,17 +66,23 @@ class _Accumulator:
     _SUMS: tuple[str, ...]
 
     def __init__(self) -> None:
-        self.rows = 0  # seen so far: the index of the next row
-        self.weight = np.zeros(2)  # of each half
+        self.rows = 0  # index of the next row
+        self.count = 0  # rows seen so far
+        self.weight = np.zeros(2)  # of each half: the sum of its weights,
+        self.squares = np.zeros(2)  # and of their squares
 
     def _check(self, batch: Any, sample_weight: Any, width: int | None) -> tuple[np.ndarray, np.ndarray | None]:
         batch = np.asarray(batch)
+        if batch.dtype.kind not in "biuf":
+            raise ValueError(f"batch must hold real numbers; got dtype {batch.dtype}.")
         if batch.dtype not in (np.float32, np.float64):
             batch = batch.astype(np.float64)
         if batch.ndim != 2 or (width is not None and batch.shape[1] != width):
             expected = "(m, d)" if width is None else f"(m, {width})"
             raise ValueError(f"batch must have samples as rows, shape {expected}; got shape {batch.shape}.")
-        if not np.all(np.isfinite(np.sum(batch, dtype=np.float64))) and not np.all(np.isfinite(batch)):
+        with np.errstate(over="ignore", invalid="ignore"):  # a sum is finite if all terms are, and cheaper to look at
+            finite = np.isfinite(np.sum(batch, dtype=np.float64)) or np.all(np.isfinite(batch))
+        if not finite:
             raise ValueError("batch holds NaN or infinite values: remove or replace those samples.")
         if sample_weight is None:
             return batch, None
@@ -83,25 +91,36 @@ class _Accumulator:
             raise ValueError(f"sample_weight must hold {batch.shape[0]} finite weights of at least 0.")
         return batch, w
 
+    @property
+    def effective(self) -> np.ndarray:
+        """Effective sample size of each half, ``(sum w)^2 / sum w^2``."""
+        return self.weight**2 / np.where(self.squares > 0, self.squares, 1.0)
+
     def _index(self, index: Any, count: int) -> np.ndarray:
         """The index of each row of a batch; they go on from the rows seen so far when not given."""
         index = np.asarray(self.rows if index is None else index)
-        if index.ndim == 0:
-            index = np.arange(int(index), int(index) + count)
-        if index.shape != (count,):
-            raise ValueError(f"index must be the index of the first row, or hold one for each of {count} rows.")
+        if index.ndim == 0 and index.dtype.kind in "iu":
+            index = np.arange(index, index + count)
+        if index.shape != (count,) or index.dtype.kind not in "iu" or np.any(index < 0):
+            raise ValueError(f"index must be the index of the first row, or a whole number for each of {count} rows.")
         return index
+
+    def _seen(self, index: np.ndarray) -> None:
+        self.rows = max(self.rows, int(np.max(index, initial=-1)) + 1)
+        self.count += index.shape[0]
 
     def _saved(self) -> dict[str, np.ndarray]:
         return {
             "rows": np.asarray(self.rows),
+            "count": np.asarray(self.count),
             "weight": self.weight,
+            "squares": self.squares,
             **{name: getattr(self, name) for name in self._SUMS},
         }
 
     def _restore(self, data: dict[str, np.ndarray]) -> None:
-        self.rows = int(data["rows"])
-        self.weight = data["weight"]
+        self.rows, self.count = int(data["rows"]), int(data["count"])
+        self.weight, self.squares = data["weight"], data["squares"]
         for name in self._SUMS:
             setattr(self, name, data[name])
 
@@ -139,23 +158,24 @@ class Covariance(_Accumulator):
         batch, w = self._check(batch, sample_weight, None if self.mean_ is None else self.mean_.shape[1])
         d = batch.shape[1]
         index = self._index(index, batch.shape[0])
-        weight, total, scatter = np.zeros(2), np.zeros((2, d)), np.zeros((2, d, d))
+        weight, squares, total, scatter = np.zeros(2), np.zeros(2), np.zeros((2, d)), np.zeros((2, d, d))
         # Sums about a point near the mean: one subtraction a chunk, and no loss for data far from the origin.
-        near = np.mean(batch[:CHUNK], axis=0, dtype=np.float64) if batch.shape[0] else np.zeros(d)
+        some = batch[:CHUNK] if w is None else batch[np.flatnonzero(w)[:CHUNK]]
+        near = np.mean(some, axis=0, dtype=np.float64) if some.shape[0] else np.zeros(d)
         for h, rows, v in halves(batch, w, index, CHUNK):
             rows = np.subtract(rows, near, dtype=np.float64)
             weighted = rows if w is None else rows * v[:, None]
             weight[h] += v.sum()
+            squares[h] += v @ v
             total[h] += weighted.sum(axis=0)
             scatter[h] += weighted.T @ rows
         shift = total / np.where(weight > 0, weight, 1.0)[:, None]
         scatter -= weight[:, None, None] * shift[:, :, None] * shift[:, None, :]
         fresh = Covariance()
-        fresh.weight, fresh.mean_, fresh.scatter = weight, near + shift, scatter
+        fresh.weight, fresh.squares, fresh.mean_, fresh.scatter = weight, squares, near + shift, scatter
         fresh.rounding = float(np.finfo(batch.dtype).eps)
-        rows_seen = max(self.rows, int(index[-1]) + 1 if index.size else 0)
         self.merge(fresh)
-        self.rows = rows_seen
+        self._seen(index)
         return self
 
     def merge(self, other: Covariance) -> Covariance:
@@ -175,7 +195,8 @@ class Covariance(_Accumulator):
             for h in (0, 1)
         ]
         self.weight, self.mean_, self.scatter = (np.stack(part) for part in zip(*pooled, strict=True))
-        self.rows += other.rows
+        self.squares = self.squares + other.squares
+        self.rows, self.count = max(self.rows, other.rows), self.count + other.count
         self.rounding = max(self.rounding, other.rounding)
         return self
 
@@ -207,13 +228,20 @@ class Covariance(_Accumulator):
     def frame(self, dim: int | None = None) -> Frame:
         """Centre and whitener; ``dim`` directions, or as many as the covariance shows (see ``algorithms.whiten``)."""
         weight, mean, scatter = self.total
-        white = whiten(scatter / weight, weight, dim, self.rounding)
+        covariance = scatter / weight
+        variance = np.diagonal(covariance)
+        varies = variance > 0
+        # Samples are rounded relative to their values, far from the origin as well; see that in units of their spread.
+        far = np.max(mean[varies] ** 2 / variance[varies], initial=0.0)
+        white = whiten(covariance, weight, dim, self.rounding * math.sqrt(1 + far))
         if white.forward.shape[1] == 0:
             raise ValueError("the samples do not vary: there is nothing to learn from them.")
         return Frame(mean, white.forward, white.backward, white.spectrum, white.reason)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a ``.npz`` file, all at once or not at all."""
+        if self.mean_ is None:
+            raise ValueError("no samples have been seen: there is nothing to save.")
         save_arrays(path, "Covariance", {**self._saved(), "rounding": np.asarray(self.rounding)})
 
     @classmethod
@@ -221,8 +249,9 @@ class Covariance(_Accumulator):
         """Read what :meth:`save` wrote; nothing in the file is executed."""
         data = load_arrays(path, "Covariance")
         out = cls()
-        out._restore(data)
-        out.rounding = float(data["rounding"])
+        with readable(path):
+            out._restore(data)
+            out.rounding = float(data["rounding"])
         return out
 
 
@@ -310,7 +339,9 @@ class Frame:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Frame:
         """Read what :meth:`save` wrote; nothing in the file is executed."""
-        return cls.from_arrays(load_arrays(path, "Frame"))
+        data = load_arrays(path, "Frame")
+        with readable(path):
+            return cls.from_arrays(data)
 
 
 class FourthMoment(_Accumulator):
@@ -333,6 +364,7 @@ class FourthMoment(_Accumulator):
     def __init__(self, frame: Frame, dtype: Any = None) -> None:
         super().__init__()
         self.frame = frame
+        self.dim = frame.dim
         self.dtype = None if dtype is None else np.dtype(dtype)
         r, N = frame.dim, packed_dim(frame.dim)
         self.first = np.zeros((2, r))  # sum of w z
@@ -347,12 +379,13 @@ class FourthMoment(_Accumulator):
         for h, rows, v in halves(batch, w, index, 2 * rows_in_a_chunk(self.frame.dim, dtype)):
             Z = self.frame.whiten(rows, np.float64)
             self.weight[h] += v.sum()
+            self.squares[h] += v @ v
             self.first[h] += v @ Z
             self.second[h] += (Z * v[:, None]).T @ Z
             # (w^(1/4) z)^(x4) = w z^(x4)
             features = pack_rank_one((Z * v[:, None] ** 0.25).astype(dtype))  # (N, rows)
             self.fourth[h] += features @ features.T
-        self.rows = max(self.rows, int(index[-1]) + 1 if index.size else 0)
+        self._seen(index)
         return self
 
     def merge(self, other: FourthMoment) -> FourthMoment:
@@ -362,8 +395,8 @@ class FourthMoment(_Accumulator):
                 "moments can be merged only if they were taken in the same frame: compute one frame from all of the "
                 "data (or a part of it), and use it everywhere."
             )
-        self.rows += other.rows
-        self.weight = self.weight + other.weight
+        self.rows, self.count = max(self.rows, other.rows), self.count + other.count
+        self.weight, self.squares = self.weight + other.weight, self.squares + other.squares
         for name in self._SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         return self
@@ -395,8 +428,9 @@ class FourthMoment(_Accumulator):
     def load(cls, path: str | os.PathLike[str]) -> FourthMoment:
         """Read what :meth:`save` wrote; nothing in the file is executed."""
         data = load_arrays(path, "FourthMoment")
-        out = cls(Frame.from_arrays(data), str(data["dtype"]) or None)
-        out._restore(data)
+        with readable(path):
+            out = cls(Frame.from_arrays(data), str(data["dtype"]) or None)
+            out._restore(data)
         return out
 
 
@@ -413,47 +447,57 @@ class ImplicitMoment:
     """
 
     def __init__(self, Z: np.ndarray, half: np.ndarray, weights: np.ndarray) -> None:
+        self.dim = int(Z.shape[1])
         self.weight = np.array([weights[half == h].sum() for h in (0, 1)])
-        self.parts = [SampleTensor(Z[half == h], weights[half == h]) for h in (0, 1)]
+        self.effective = np.array([effective(weights[half == h]) for h in (0, 1)])
+        self.parts = {h: SampleTensor(Z[half == h], weights[half == h]) for h in (0, 1) if self.weight[h] > 0}
 
     def covariance(self, half: int | None = None) -> np.ndarray:
         """Second moment ``(r, r)``, of one half or of all."""
         if half is not None:
             return self.parts[half].covariance
-        return sum(share * part.covariance for share, part in zip(self._shares, self.parts, strict=True))
+        return sum(share * part.covariance for share, part in self._shares)
 
     def moment(self, half: int | None = None) -> FourTensor:
         """``E[z^(x4)]`` over one half or all of the samples."""
         if half is not None:
             return self.parts[half]
-        return Sum([(float(share), part) for share, part in zip(self._shares, self.parts, strict=True)])
+        return Sum(self._shares)
 
     def cumulant(self, half: int | None = None) -> FourTensor:
         """The fourth cumulant; see :meth:`FourthMoment.cumulant`."""
         return _cumulant(self.moment(half), self.covariance(half))
 
     @property
-    def _shares(self) -> np.ndarray:
-        return self.weight / self.weight.sum()
+    def _shares(self) -> list[tuple[float, SampleTensor]]:
+        total = self.weight.sum()
+        return [(float(self.weight[h] / total), part) for h, part in self.parts.items()]
 
 
 class Rewhitened:
     """A fourth moment in coordinates in which its own samples are white.
 
     Samples that were not in the first pass have a covariance ``C`` in the frame that differs from the identity; the
-    whitener is completed by ``root = C^(-1/2)``, from all samples, for both halves alike.
+    whitener is completed by ``root = C^(-1/2)``, from all samples, for both halves alike.  Their mean may differ from
+    that of the frame by ``delta``: a cumulant about the wrong point errs by ``4 delta`` times the third cumulant,
+    which vanishes for symmetric coefficients, and by ``2 delta^4``.
     """
 
     def __init__(self, moment: FourthMoment) -> None:
         self.moment = moment
-        self.weight = moment.weight
-        self.root = inverse_root(moment.covariance())
+        self.dim, self.effective = moment.dim, moment.effective
+        self.shift = moment._mean(moment.first, None)  # (r,)
+        self.root = inverse_root(moment.covariance() - np.outer(self.shift, self.shift))
 
     @property
     def frame(self) -> Frame:
         """The coordinates, and the mean of all samples."""
-        old, first = self.moment.frame, self.moment._mean(self.moment.first, None)
-        return old.completed(old.mean + first @ old.backward, self.root)
+        old = self.moment.frame
+        return old.completed(old.mean + self.shift @ old.backward, self.root)
+
+    def covariance(self, half: int | None = None) -> np.ndarray:
+        """Covariance ``(r, r)`` of one half, or of all samples: the identity, for all."""
+        return self.root @ self.moment.covariance(half) @ self.root
 
     def cumulant(self, half: int | None = None) -> FourTensor:
         """The fourth cumulant of one half, or of all samples."""

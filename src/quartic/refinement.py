@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from quartic.algorithms.recover import polar
 from quartic.algorithms.refine import (
@@ -68,6 +69,14 @@ class Refined:
         """Unit rows ``(n, n)``."""
         return atoms_of(self.W)
 
+    def ordered(self, order: np.ndarray) -> Refined:
+        """The atoms in another order."""
+        offset, thresholds, residual = (
+            None if x is None else x[order] for x in (self.offset, self.thresholds, self.residual)
+        )
+        halves = [A[order] for A in self.halves]
+        return Refined(self.W[order], halves, self.story, self.passes, offset, thresholds, residual)
+
 
 def refined_from(
     data: Samples, covariance: Covariance, frame: Frame, spectral: Spectral, rng: np.random.Generator, progress: Any
@@ -95,7 +104,8 @@ def refined_from(
     progress(3)
     # The orthogonal estimate inherits the error of the covariance, half by half: W C W' = Id is its constraint.
     shapes = [W @ frame.forward.T @ covariance.half(h) @ frame.forward @ W.T - np.eye(n) for h in (0, 1)]
-    directions = [orthogonal_direction(*means.of(h)) + shape / 2 for h, shape in enumerate(shapes)]
+    both = np.all(means.weight > 0)
+    directions = [orthogonal_direction(*means.of(h)) + shape / 2 for h, shape in enumerate(shapes) if both]
     plain = Refined(W, half_atoms(W, directions), f"orthogonal fixed point, {passes} passes", passes)
 
     signals = np.concatenate([rows @ frame.forward.astype(rows.dtype) for _, rows, _ in part()])
@@ -110,14 +120,15 @@ def refined_from(
     progress(4)
     best = Refined(
         V,
-        half_atoms(V, [free_direction(*means.of(h)) for h in (0, 1)]),
+        half_atoms(V, [free_direction(*means.of(h)) for h in (0, 1) if both]),
         f"maximum likelihood, {passes + more} passes",
         passes + more,
     )
     # A specification test (Hausman): both estimates are consistent where the model holds, and one is efficient.
-    moved = np.median(sines(best.atoms, plain.atoms) ** 2)
-    allowed = HAUSMAN * np.median((sines(*plain.halves) / 2) ** 2)
-    if np.isfinite(moved) and moved <= allowed:
+    moved = sines(best.atoms, plain.atoms) ** 2
+    allowed = HAUSMAN * (sines(*plain.halves) / 2) ** 2 if plain.halves else np.zeros(n)
+    typical = np.median(allowed)
+    if np.median(moved) <= typical and np.all(moved <= HAUSMAN * np.maximum(allowed, typical)):
         return best
     return replace(
         plain,
@@ -154,7 +165,9 @@ def half_estimates(found: Search, start: np.ndarray) -> list[np.ndarray]:
 
 
 def pinned(refined: Refined, known: np.ndarray) -> Refined:
-    """The known atoms, the first of all, put back as they were given."""
+    """The known atoms put first, as they were given, in place of those closest to them."""
+    _, mine = linear_sum_assignment((known @ refined.atoms.T) ** 2, maximize=True)
+    refined = refined.ordered(np.concatenate((mine, np.setdiff1d(np.arange(refined.W.shape[0]), mine))))
     A = refined.atoms
     A[: known.shape[0]] = known
     W = np.linalg.inv(A).T

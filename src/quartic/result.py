@@ -18,6 +18,24 @@ from quartic.tensors.factored import FactoredTensor
 FORMAT = 1  # version of the saved file
 
 
+def signs(B: np.ndarray) -> np.ndarray:
+    """The sign of the largest entry of each row of ``B (m, d)``."""
+    peaks = B[np.arange(B.shape[0]), np.argmax(np.abs(B), axis=1)] if B.shape[0] else np.ones(0)
+    return np.where(peaks < 0, -1.0, 1.0)
+
+
+def positive(B: np.ndarray) -> np.ndarray:
+    """The rows of ``B (m, d)`` with the sign that makes the largest entry of each positive."""
+    B = np.asarray(B)
+    return B * signs(B).astype(B.dtype)[:, None]
+
+
+def canonical_order(B: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Indices that sort the rows of ``B (m, d)``: the largest weight first, ties by entries."""
+    scale = float(np.max(np.abs(weights), initial=0.0)) or 1.0
+    return np.lexsort((*np.round(positive(B), 6).T[::-1], -np.round(weights / scale, 6)))
+
+
 class DecompositionWarning(UserWarning):
     """Something was asked for and not found; the message says what, and what to try."""
 

@@ -65,7 +65,12 @@ def trim(Y: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray | 
     times as large as those of all others together.
     """
     m = Y.shape[0]
-    centre = np.median(Y[:: max(1, m // 4096)], axis=0)
+    some = Y[:: max(1, m // 4096)]
+    centre = np.median(some, axis=0)
+    size = float(np.max(np.median(np.abs(some - centre), axis=0), initial=0.0))
+    least, most = (1e-140, 1e140) if Y.dtype == np.float64 else (1e-17, 1e17)
+    if size > 0 and not least < size < most:
+        raise ValueError(f"the samples have a magnitude of {size:.0e}: rescale them, or their moments overflow.")
     norms = np.empty(m)
     with np.errstate(over="ignore"):  # a norm that overflows is infinite, and goes
         for first in range(0, m, CHUNK):

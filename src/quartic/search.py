@@ -10,20 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from quartic._arrays import to_numpy
 from quartic.algorithms.certify import DETERMINED, is_certified, pair_energy, split_certificates
-from quartic.algorithms.postprocess import evaluate
+from quartic.algorithms.postprocess import evaluate, postprocess
 from quartic.algorithms.recover import deflate_span, polar, recover
 from quartic.algorithms.select import windows
-from quartic.algorithms.truncate import OVERSAMPLING, Spectrum, leading_spectrum
+from quartic.algorithms.truncate import OVERSAMPLING, TOLERANCE, Spectrum, leading_spectrum
 from quartic.tensors.base import FourTensor
 from quartic.tensors.factored import FactoredTensor
 
+TIGHT = 1e-11  # relative residual of a span that no random start should show in
+SETTLING = 60  # passes of Algorithm 4.8 on a span; it converges linearly, the faster the better the span
 SWEEPS = 8  # at most: a spectrum that takes more has no gap, and then more samples are wanted, not more sweeps
+SIGNIFICANT = 4.0  # standard errors of the kurtosis of Gaussian samples
+FEW = 4  # times r: effective samples of a half, below which it certifies nothing; r alone fit any span
 TOP = (0, 0)  # the window that skips nothing
 DENSE_LIMIT = 2500  # N up to which a window is looked for: all eigenvectors are needed, some seconds at 2,500
 LIKELY = 0.8  # F on the own span of a candidate that a window is judged by, before the halves are asked
@@ -36,10 +41,17 @@ Polish = Callable[[int, np.ndarray], np.ndarray]
 class Halved(Protocol):
     """A fourth moment that knows two halves of its samples."""
 
-    weight: np.ndarray
+    dim: int
+
+    @property
+    def effective(self) -> np.ndarray:
+        """Effective sample size of each half, ``(2,)``."""
 
     def cumulant(self, half: int | None = None) -> FourTensor:
         """The cumulant of one half, or of all samples."""
+
+    def covariance(self, half: int | None = None) -> np.ndarray:
+        """The covariance of one half, or of all samples, ``(r, r)``."""
 
 
 @dataclass(frozen=True)
@@ -52,20 +64,26 @@ class Search:
         Unit rows in whitened coordinates, known ones first; ``m`` is at most what was asked for.
     halves : list of (ndarray, FactoredTensor)
         What each half of the samples gives alone, and its span; empty when a half has no samples.
-    certificates : ndarray of shape (m,)
     spectrum : ndarray
         Leading eigenvalues of the cumulant, the largest magnitude first.
     window : tuple of int
         ``(a, b)``: eigenvectors ``a`` to ``b - 1`` were skipped.
     sweeps : int
+    moment : Halved
+        What it was found in.
     """
 
     atoms: np.ndarray
     halves: list[Half]
-    certificates: np.ndarray
     spectrum: np.ndarray
     window: tuple[int, int]
     sweeps: int
+    moment: Halved
+
+    @cached_property
+    def certificates(self) -> np.ndarray:
+        """Certificates of the atoms, ``(m,)``."""
+        return self.certify(self.atoms)
 
     @property
     def certified(self) -> int:
@@ -73,8 +91,18 @@ class Search:
         return int(np.sum(is_certified(self.certificates)))
 
     def certify(self, U: np.ndarray) -> np.ndarray:
-        """Certificates of atoms ``U (m, r)``, unit rows, however they were found."""
-        return split_certificates(U, self.halves) if self.halves else np.zeros(U.shape[0])
+        """Certificates of atoms ``U (m, r)``, unit rows, however they were found.
+
+        A direction that may be Gaussian has none: the span was asked for ``n`` dimensions, and holds noise where there
+        are fewer atoms.  The kurtosis of ``m`` Gaussians of variance ``c`` errs by ``c^2 sqrt(24 / m)``.
+        """
+        if not self.halves:
+            return np.zeros(U.shape[0])
+        T = self.moment.cumulant()
+        values = np.abs(to_numpy(evaluate(T, U.astype(T.like.dtype)).values))
+        variance = np.sum((U @ self.moment.covariance()) * U, axis=1)
+        least = SIGNIFICANT * variance**2 * np.sqrt(24 / self.moment.effective.sum())
+        return np.where(values > least, split_certificates(U, self.halves), 0.0)
 
 
 def search(
@@ -84,6 +112,8 @@ def search(
     rng: np.random.Generator,
     progress: Callable[[int], None] | None = None,
     polish: Polish | None = None,
+    *,
+    tight: bool = False,
 ) -> Search:
     """``n`` atoms from the top of the spectrum.
 
@@ -98,8 +128,13 @@ def search(
         Called with the number of sweeps.
     polish : callable, optional
         From a half and the atoms found in it, better ones, by the samples of that half alone.
+    tight : bool
+        Whether the span of all samples, and the atoms in it, are iterated to rounding: where no refinement follows, the
+        answer should not depend on a random start.
     """
-    return _from_whole(moment, n, known, rng, progress, *_from_halves(moment, n, known, rng, progress, polish))
+    halves, whole = rng.spawn(2)  # the answer of the whole does not depend on what the halves drew
+    both, sweeps = _from_halves(moment, n, known, halves, progress, polish)
+    return _from_whole(moment, n, known, whole, progress, both, sweeps, tight)
 
 
 def search_if_certified(
@@ -111,9 +146,10 @@ def search_if_certified(
     polish: Polish | None = None,
 ) -> Search | None:
     """As :func:`search`; but where the two halves do not certify ``n`` atoms it ends with them, and None."""
-    both, sweeps = _from_halves(moment, n, known, rng, progress, polish)
+    halves, whole = rng.spawn(2)
+    both, sweeps = _from_halves(moment, n, known, halves, progress, polish)
     certified = int(np.sum(is_certified(split_certificates(both[0][0], both)))) if both else 0
-    return _from_whole(moment, n, known, rng, progress, both, sweeps) if certified == n else None
+    return _from_whole(moment, n, known, whole, progress, both, sweeps) if certified == n else None
 
 
 def _from_halves(
@@ -137,15 +173,26 @@ def _from_whole(
     progress: Callable[[int], None] | None,
     both: list[Half],
     sweeps: int,
+    tight: bool = False,
 ) -> Search:
-    whole = _top(moment.cumulant(), n, rng, progress)
-    return _found(whole, whole.head(n).flattened(), both, TOP, known, rng, sweeps + whole.sweeps)
+    whole = _top(moment.cumulant(), n, rng, progress, tight)
+    return _found(moment, whole, whole.head(n).flattened(), both, TOP, known, rng, sweeps + whole.sweeps, tight)
 
 
-def _top(T: FourTensor, n: int, rng: np.random.Generator, progress: Callable[[int], None] | None) -> Spectrum:
+def _top(
+    T: FourTensor, n: int, rng: np.random.Generator, progress: Callable[[int], None] | None, tight: bool = False
+) -> Spectrum:
     """The ``n`` eigenvalues of largest magnitude."""
+    tolerance, most = (TIGHT, None) if tight else (TOLERANCE, SWEEPS)
     return leading_spectrum(
-        T, n + OVERSAMPLING, rng=rng, wanted=lambda values: n, by_magnitude=True, most=SWEEPS, callback=progress
+        T,
+        n + OVERSAMPLING,
+        rng=rng,
+        wanted=lambda values: n,
+        tolerance=tolerance,
+        by_magnitude=True,
+        most=most,
+        callback=progress,
     )
 
 
@@ -161,23 +208,24 @@ def search_window(
     if moment.cumulant().pair_dim > DENSE_LIMIT:
         return None
     whole = _all_eigenpairs(moment.cumulant())
-    best, most = None, 0
+    best, most = None, 0.0
     for tried, window in enumerate(windows(whole.values, n)):
         span = _window(whole, n, window)
         B = recover(span, rng)
-        likely = int(np.sum((evaluate(span, B).values > LIKELY) & (pair_energy(span, B) < DETERMINED)))
+        F = evaluate(span, B).values
+        likely = float(np.sum(np.where((F > LIKELY) & (pair_energy(span, B) < DETERMINED), F, 0.0)))
         best, most = (window, likely) if likely > most else (best, most)
         if progress is not None:
             progress(tried + 1)
     if best is None:
         return None
     spans = [_window(_all_eigenpairs(moment.cumulant(half)), n, best) for half in _halves(moment)]
-    return _found(whole, _window(whole, n, best), _both(spans, known, rng, polish), best, known, rng, 0)
+    return _found(moment, whole, _window(whole, n, best), _both(spans, known, rng, polish), best, known, rng, 0)
 
 
 def _halves(moment: Halved) -> tuple[int, ...]:
-    """The two halves; none where one is empty."""
-    return (0, 1) if np.all(moment.weight > 0) else ()
+    """The two halves; none where one has too few samples for its word to count."""
+    return (0, 1) if np.all(moment.effective >= FEW * moment.dim) else ()
 
 
 def _both(
@@ -191,6 +239,7 @@ def _both(
 
 
 def _found(
+    moment: Halved,
     spectrum: Spectrum,
     span: FactoredTensor,
     both: list[Half],
@@ -198,10 +247,13 @@ def _found(
     known: np.ndarray,
     rng: np.random.Generator,
     sweeps: int,
+    tight: bool = False,
 ) -> Search:
     atoms = _atoms(span, known, rng)
-    bounds = split_certificates(atoms, both) if both else np.zeros(atoms.shape[0])
-    return Search(atoms, both, bounds, spectrum.values, window, sweeps)
+    if tight and atoms.shape[0]:
+        found = postprocess(span, atoms[known.shape[0] :].astype(span.like.dtype), SETTLING)
+        atoms = np.concatenate((known, to_numpy(found).astype(np.float64)))
+    return Search(atoms, both, spectrum.values, window, sweeps, moment)
 
 
 def _atoms(L: FactoredTensor, known: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -11,14 +11,18 @@ from quartic._arrays import available_memory, packed_dim
 from quartic._progress import Stages
 from quartic.algorithms.recover import polar
 from quartic.algorithms.refine import Source, orthogonal
-from quartic.algorithms.temper import temperature
+from quartic.algorithms.temper import Tempering, tempering
+from quartic.algorithms.truncate import spectral_norm
 from quartic.moments import FourthMoment, Frame, ImplicitMoment, half_of, row_hash
 from quartic.samples import Samples
 from quartic.search import Halved, Search, search, search_if_certified, search_window
+from quartic.tensors.combine import Congruence, Sum
 
 SUBSAMPLE = 2  # times r^2: samples that feed the spectral stage at first; measured, mostly enough for tau <= 1/4
-LARGEST = 64  # times r^2: where the subsample stops to double; what it does not show by then is not there
+LARGEST, LARGEST_LEAST = 16, 1 << 16  # times r^2, and at least: where the subsample stops to double
 SPARSE_ROWS, SPARSE_LEAST = 50, 2000  # times n, and at least: samples of the sparse stage, far more than determine it
+GAUSSIAN = 2.0  # times its sampling error: a cumulant that is no larger is none
+WINDOW = 8  # times r^2: effective samples from which on windows are tried; with few, one of many looks good by chance
 POLISH_STEPS = 10  # of the fixed point on a half of the samples
 
 
@@ -34,45 +38,59 @@ class Spectral:
     samples: int
     reason: str
     form: str
+    temperature: float = 0.0
 
 
 def spectral_stage(
     data: Samples, frame: Frame, n: int, known: np.ndarray, form: str, rng: np.random.Generator, stages: Stages
 ) -> Spectral:
-    """The spectral stage on a subsample that doubles until every atom is certified, or nothing is gained any more."""
+    """The spectral stage on a subsample that doubles until every atom is certified, or it is large enough."""
     m = data.Y.shape[0]
-    share, taken, squares, beta, least = 0.0, np.zeros(0, dtype=np.intp), np.zeros(0), 0.0, 0.0
-    accumulated = None
     size = min(m, max(SUBSAMPLE * frame.dim**2, SPARSE_ROWS * n, SPARSE_LEAST))
+    share, rows, squares = 0.0, np.zeros(0, dtype=np.intp), np.zeros(0)
+    temper: Tempering | None = None
+    moment: Halved | None = None
     while True:
         with stages("moment") as progress:
             part = min(1.0, size / m)
             fresh = data.chosen(share, part if part < 1 else 2.0)
-            share_before, share, taken = share, part, np.concatenate((taken, fresh))
+            share, rows = part, np.concatenate((rows, fresh))
             squares = np.concatenate((squares, data.squared_norms(fresh, frame)))
-            if share_before == 0:  # one temperature for all rounds, so that their moments add
-                beta, least = temperature(squares), float(np.min(squares, initial=np.inf))
-            weights = np.exp(-beta * np.maximum(squares - least, 0.0)) * data.weight(taken)
-            chosen = choose_form(form, taken.shape[0], frame.dim, n)
-            moment: Halved
-            if chosen == "accumulated":
-                new = slice(0 if accumulated is None else taken.shape[0] - fresh.shape[0], None)
-                accumulated = FourthMoment(frame, np.float32) if accumulated is None else accumulated
-                moment = accumulated.update(data.Y[taken[new]], weights[new], index=taken[new])
+            # One temperature for all rounds, so that their moments add.
+            temper = tempering(squares) if temper is None else temper
+            weights = temper.weights(squares) * data.weight(rows)
+            chosen = choose_form(form, rows.shape[0], frame.dim, n)
+            if isinstance(moment, FourthMoment) and chosen == "accumulated":
+                moment.update(data.Y[fresh], weights[rows.shape[0] - fresh.shape[0] :], index=fresh)
             else:
-                moment = ImplicitMoment(frame.whiten(data.Y[taken], np.float32), half_of(row_hash(taken)), weights)
-            progress(taken.shape[0])
-        last = share == 1 or size >= LARGEST * frame.dim**2
+                moment = moment_of(data, frame, rows, weights, chosen)
+            progress(rows.shape[0])
         with stages("search") as progress:
-            polish = Polish(data.part(taken), frame, n, rng)
+            polish = Polish(data.part(rows), frame, n, rng)
+            last = share == 1 or size >= max(LARGEST * frame.dim**2, LARGEST_LEAST)
             look = top_or_window if last else search_if_certified
             found = look(moment, n, known, rng, progress, polish)
         if found is not None:
             break
         size *= 2
+    if found.certified < n:
+        # Weights assume that signs are independent; where they are not, as with skewed sources, plain moments may do.
+        with stages("moment"):
+            plain = moment_of(data, frame, rows, data.weight(rows), chosen)
+        with stages("search") as progress:
+            other = top_or_window(plain, n, known, rng, progress, polish)
+        if other.certified > found.certified:
+            found, moment, temper = other, plain, Tempering(0.0, 0.0)
     certified = f"{found.certified} of {n} atoms are certified"
     reason = f"{certified}, more samples are left to the refinement" if share < 1 else f"all there are, {certified}"
-    return Spectral(found, moment, taken, n, "given", taken.shape[0], reason, chosen)
+    return Spectral(found, moment, rows, n, "given", rows.shape[0], reason, chosen, temper.beta)
+
+
+def moment_of(data: Samples, frame: Frame, rows: np.ndarray, weights: np.ndarray, form: str) -> Halved:
+    """The fourth moment of some rows, in one of its two forms."""
+    if form == "accumulated":
+        return FourthMoment(frame, np.float32).update(data.Y[rows], weights, index=rows)
+    return ImplicitMoment(frame.whiten(data.Y[rows], np.float32), half_of(row_hash(rows)), weights)
 
 
 @dataclass(frozen=True)
@@ -93,13 +111,20 @@ class Polish:
 
 
 def top_or_window(
-    moment: Halved, n: int, known: np.ndarray, rng: np.random.Generator, progress: Any, polish: Polish | None = None
+    moment: Halved,
+    n: int,
+    known: np.ndarray,
+    rng: np.random.Generator,
+    progress: Any,
+    polish: Polish | None = None,
+    *,
+    tight: bool = False,
 ) -> Search:
     """The top of the spectrum, or a window of it where that certifies more."""
-    found = search(moment, n, known, rng, progress, polish)
-    if 2 * found.certified < n and moment.weight.sum() >= SUBSAMPLE * found.atoms.shape[1] ** 2:
+    found = search(moment, n, known, rng, progress, polish, tight=tight)
+    if 2 * found.certified < n and moment.effective.sum() >= WINDOW * moment.dim**2:
         other = search_window(moment, n, known, rng, progress, polish)
-        if other is not None and other.certified > found.certified:
+        if other is not None and 2 * other.certified >= n:
             return other
     return found
 
@@ -122,11 +147,28 @@ def counted(spectral: Spectral, known: np.ndarray, rng: np.random.Generator) -> 
     n = found.certified
     if n == r:
         return replace(spectral, rank_reason=f"as many as dimensions, {r}, and all are certified")
-    if max(1, known.shape[0]) <= n:
-        again = search(spectral.moment, n, known, rng)
-        if again.certified == n:
-            return replace(spectral, found=again, rank=n, rank_reason=f"{n} directions of {r} are certified atoms")
+    # As many as are certified; or as the spectrum has before its sharpest drop, for noise in the span hides atoms.
+    sizes = np.abs(found.spectrum[: r + 1])
+    sharpest = int(np.argmax(sizes[:-1] / np.maximum(sizes[1:], np.finfo(np.float64).tiny))) + 1
+    for k in sorted({n, sharpest}, reverse=True):
+        if not max(1, known.shape[0]) <= k < r:
+            continue
+        again = search(spectral.moment, k, known, rng)
+        if again.certified == k and rest_is_gaussian(spectral.moment, again.atoms, rng):
+            reason = f"{k} directions of {r} are certified atoms, the others look Gaussian"
+            return replace(spectral, found=again, rank=k, rank_reason=reason)
     return replace(spectral, rank_reason=f"as many as dimensions, {r}; {n} are certified")
+
+
+def rest_is_gaussian(moment: Halved, atoms: np.ndarray, rng: np.random.Generator) -> bool:
+    """Whether the cumulant orthogonal to the atoms ``(n, r)`` is no larger than its sampling error, from two halves."""
+    if not np.all(moment.effective > 0):
+        return False
+    beside = np.linalg.qr(atoms.T, mode="complete")[0][:, atoms.shape[0] :].T  # (r - n, r)
+    whole, *halves = (Congruence(T, beside.astype(T.like.dtype)) for T in (moment.cumulant(h) for h in (None, 0, 1)))
+    # In few directions one difference may be small by chance; the kurtosis of m Gaussians errs by sqrt(24 / m).
+    error = spectral_norm(Sum([(0.5, halves[0]), (-0.5, halves[1])]), rng)
+    return spectral_norm(whole, rng) <= GAUSSIAN * max(error, np.sqrt(24 / moment.effective.sum()))
 
 
 def complete(B: np.ndarray, n: int, r: int, rng: np.random.Generator) -> np.ndarray:

@@ -48,6 +48,7 @@ from quartic.tensors.factored import FactoredTensor
 
 REGULARISATIONS = (0.0, 1.0, 2.0)  # mu over eps: each proves something, and the best counts; measured, more add little
 DETERMINED = 0.5  # part of a mixed product in the span, from which on two axes count as undetermined; 0 for atoms
+TILT = 0.2  # radians: empirically whitened atoms are orthogonal to sampling error; other rank-ones tilt by 0.34 or more
 CERTIFIED = 0.5  # the one definition of *certified*: a certificate above this
 
 
@@ -125,6 +126,26 @@ def certificates(
     return correlation_from_energy(np.maximum(G - rounding, 0.0))
 
 
+def invariant_certificates(eps: float, B: Array, spectrum: Spectrum, rank: int) -> np.ndarray:
+    """Certificates for a fourth moment, whose span of the ``a_i a_i'`` is an invariant subspace and not all of it.
+
+    Assumption: the exact moment has the span of the ``a_i a_i'`` for its ``rank`` leading eigenvectors (pair terms
+    live outside of it), and the error a norm of at most ``eps``.  Then (Davis and Kahan) the sine of the angle
+    between the two spans is at most ``(eps + ||R||) / (lam - mu)``: ``lam`` is the smallest kept Ritz value, ``R``
+    the residual of the eigensolver, and ``mu`` bounds what the exact moment has outside: ``eps`` more than the
+    largest Ritz value beyond.
+    """
+    if rank == 0:
+        return np.zeros(B.shape[0])
+    F = np.sum(coordinates(spectrum, rank, B) ** 2, axis=0)
+    solver = math.sqrt(max(0.0, float(np.linalg.eigvalsh(spectrum.gram[:rank, :rank])[-1])))
+    beyond = np.max(spectrum.values[rank:], initial=0.0)
+    gap = float(spectrum.values[rank - 1] - beyond) - eps
+    leak = (eps + solver) / gap if gap > 0 else 1.0
+    rounding = 2 * math.sqrt(floor_of(B.dtype, array_namespace(B)))
+    return correlation_from_energy(np.maximum(angle_bound(F, np.full(F.shape, leak)) - rounding, 0.0))
+
+
 def split_certificates(U: Array, halves: Sequence[tuple[Array, FactoredTensor]]) -> np.ndarray:
     """Certificates from two disjoint halves of the samples, for the unit rows of ``U (m, r)``.
 
@@ -138,8 +159,11 @@ def split_certificates(U: Array, halves: Sequence[tuple[Array, FactoredTensor]])
     Notes
     -----
     Assumption: the signs of the coefficients are independent given their magnitudes, so that the span of the ``a_i
-    a_i'`` is an invariant subspace of the expected moment and ``L`` an estimate of it, with independent errors in the
-    two halves.
+    a_i'`` is an invariant subspace of the expected moment; and the eigenvectors that were kept are its own: their
+    eigenvalues exceed the pair terms (``tau < 1/3`` for equal blocks, under the weights that were used) or lie in the
+    window that was chosen.  Then ``L`` is an estimate of that span, with independent errors in the two halves.
+    Without the second part nothing can be said from fourth moments: beyond ``tau = 1/3`` a block of two atoms has
+    the same fourth moment as the two turned by 45 degrees with another ``tau`` below it.
 
     Let ``u`` be found in one half.  Its distance from the span ``L`` of the *other* is made of its own distance from
     the true span and of the error of ``L``, which are independent: so ``F(u) = ||Proj_L(uu')||^2`` estimates
@@ -162,7 +186,19 @@ def split_certificates(U: Array, halves: Sequence[tuple[Array, FactoredTensor]])
         cosine = np.abs(rows @ np.asarray(to_numpy(found), dtype=np.float64).T)  # (m, k)
         angle = np.min(np.arccos(np.clip(cosine, 0.0, 1.0)) + to_truth, axis=1)
         best = np.minimum(best, np.cos(np.minimum(angle, math.pi / 2)) ** 2)
-    return best
+    return np.where(_contradicted(rows, np.arccos(np.sqrt(best))), 0.0, best)
+
+
+def _contradicted(U: np.ndarray, angles: np.ndarray) -> np.ndarray:
+    """Which of the unit rows ``U (m, r)`` can not lie within ``angles (m,)`` of atoms that are orthogonal.
+
+    Two that do are at a right angle up to the sum of their own.  Only those that claim to be certified are compared.
+    """
+    certified = np.cos(angles) ** 2 > CERTIFIED
+    tilt = np.arcsin(np.clip(np.abs(U @ U.T), 0.0, 1.0))  # from a right angle
+    np.fill_diagonal(tilt, 0.0)
+    wrong = (tilt > angles[:, None] + angles[None, :] + TILT) & certified[:, None] & certified[None, :]
+    return np.any(wrong, axis=1)
 
 
 def pair_energy(L: FactoredTensor, B: Array) -> np.ndarray:

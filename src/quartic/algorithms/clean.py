@@ -38,7 +38,9 @@ class Reshaped(FourTensor):
         U, lam = self.T.matrices, self.T.lam  # (k, d, d)
         d = self.dim
         blocks = []
-        for x in unpack(X):  # each needs k d^2 numbers between the two products: one at a time
+        matrices = unpack(X)
+        for j in range(matrices.shape[0]):  # each needs k d^2 numbers between the two products: one at a time
+            x = matrices[j, ...]
             right = xp.reshape(xp.reshape(U, (-1, d)) @ x, (-1, d, d)) * lam[:, None, None]  # lam_k U_k x
             right = xp.reshape(xp.permute_dims(right, (1, 0, 2)), (d, -1))  # (d, k d)
             blocks.append(right @ xp.reshape(U, (-1, d)))  # sum_k (lam_k U_k x) U_k, as U_k is symmetric

@@ -11,11 +11,10 @@ atoms.  Three stages, each from the result of the one before:
    distance to the true score ``-p'/p``.  Signs that are independent given the magnitudes make the truth a solution,
    whatever the supports.
 3. *Sparse* (``sparse``): row ``w_i`` is orthogonal to every sample in which atom ``i`` is not active.  So: take the
-samples
-   with ``|s_i|`` below a threshold ``t_i``, let ``w_i`` minimise ``E[(w_i' z)^2; |s_i| < t_i]`` with ``a_i' w_i =
-   1``, set ``t_i`` to a few times the root of that minimum, repeat.  On exactly sparse data the minimum is zero at
+   samples with ``|s_i|`` below a threshold ``t_i``, let ``w_i`` minimise ``E[(w_i' z)^2; |s_i| < t_i]`` with ``a_i' w_i
+   = 1``, set ``t_i`` to a few times the root of that minimum, repeat.  On exactly sparse data the minimum is zero at
    the truth; small active coefficients that pass for inactive ones add ``O(t^(3/2))`` to its root, so ``t`` falls
-   faster than geometrically, down to rounding.  On other data it stops at their noise, and the stage is not used.
+   by a large factor in each round, down to rounding.  On other data it stops at their noise, and the stage is not used.
 
 The least squares of stage 3 need ``E[z z'; |s_i| < t_i]`` for every ``i``: one product of packed features with a mask.
 """
@@ -37,10 +36,12 @@ Source = Callable[[], Iterable[tuple[int, np.ndarray, np.ndarray]]]
 QUANTILES = (0.5, 0.75, 0.9, 0.97, 0.995)  # of |s|, where the score bends; from the bulk to the tail, arbitrary
 LONGEST = 0.5  # spectral norm of a Newton step: beyond it the expansion says nothing
 SETTLED = 0.1  # a pass that moves less than this part of the standard error is the last
-MULTIPLE = 4.0  # of the root mean square of inactive signals, as a threshold: what a Gaussian exceeds once in 16,000
-FIRST = 0.5  # threshold to begin with, in standard deviations of a signal
-DETERMINED = 4  # times n: samples that a row of the inverse dictionary must be orthogonal to; n + 1 leave it no freedom
-HALTED = 0.9  # a threshold that falls by less has arrived
+NEGLIGIBLE = 1e-6  # and so is one that moves less than this: exact solutions have no standard error
+MULTIPLE = 3.0  # of the root mean square of inactive signals, as a threshold: what a Gaussian exceeds once in 370
+FIRST, LARGE = 0.25, 0.99  # of this quantile of |s|, about the size of an active signal: the threshold to begin with
+STEEPEST, SLOWEST = 8.0, 2.0  # a threshold falls by a factor between these in a round, so that leaks stay below it
+DETERMINED = 4  # times n: samples that a row must be orthogonal to; n are so by accident
+SEPARATED = 8  # samples that tell two atoms apart; measured: rows orthogonal by accident have 1 or 2, rarely 4
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,16 @@ def contrast(S: np.ndarray) -> float:
     return float(np.sum((mean - 0.374567207) ** 2))  # E log cosh of a standard Gaussian
 
 
+def sample_kurtosis(source: Source, unmixing: np.ndarray) -> np.ndarray:
+    """Excess kurtosis of the signals ``rows @ unmixing (d, n)``."""
+    powers, total = np.zeros((2, unmixing.shape[1])), 0.0
+    for _, rows, w in source():
+        squares = (rows @ unmixing.astype(rows.dtype)).astype(np.float64) ** 2
+        powers += np.stack((w @ squares, w @ squares**2))
+        total += w.sum()
+    return powers[1] * total / powers[0] ** 2 - 3
+
+
 @dataclass(frozen=True)
 class Sparse:
     """What the sparse stage reached.
@@ -196,9 +207,11 @@ class Sparse:
     offset : ndarray of shape (n,)
         Signals are ``W z + offset``: the mean of sparse samples is not the point that they are sparse about.
     residual : ndarray of shape (n,)
-        Root mean square of the signals that count as inactive.
+        Root mean square of a signal that counts as inactive, where another atom is active: the worst over those.
     inactive : ndarray of shape (n,)
-        How many samples those are.  Some ``n`` samples can be made inactive by a suitable ``w`` in any data.
+        In how many samples it does.  Some ``n`` samples can be made inactive by a suitable ``w`` in any data.
+    separated : ndarray of shape (n,)
+        In how many samples, at least, any other atom is active and this one is not: what tells the two apart.
     rounds : int
     """
 
@@ -206,32 +219,35 @@ class Sparse:
     offset: np.ndarray
     residual: np.ndarray
     inactive: np.ndarray
+    separated: np.ndarray
     rounds: int
 
     def exact(self, floor: float) -> bool:
-        """Whether every row is orthogonal, to ``floor``, to many more samples than it takes to determine it."""
-        return bool(np.all(self.residual <= floor) and np.all(self.inactive >= DETERMINED * self.W.shape[0]))
+        """Whether inactive codes vanish to ``floor``, are many, and tell each atom apart from every other."""
+        many = (self.inactive >= DETERMINED * self.W.shape[0]) & (self.separated >= SEPARATED)
+        return bool(np.all((self.residual <= floor) & many))
 
 
-def sparse(Z: np.ndarray, W: np.ndarray, floor: float = 1e-12, most: int = 30) -> Sparse:
+def sparse(Z: np.ndarray, W: np.ndarray, floor: float = 1e-12, most: int = 50) -> Sparse:
     """Stage 3 on whitened float64 samples ``Z (m, n)``, from ``W (n, n)``, until residuals reach ``floor`` or halt."""
     m, n = Z.shape
     Z = np.concatenate((Z, np.ones((m, 1))), axis=1)  # the last coordinate finds the offset
     V = np.concatenate((W / np.linalg.norm(W, axis=1, keepdims=True), np.zeros((n, 1))), axis=1)
-    t = np.full(n, FIRST)
+    t = FIRST * np.quantile(np.abs(Z @ V.T), LARGE, axis=0)
     size = rows_in_a_chunk(n + 1, Z.dtype)
     rounds = 0
     while rounds < most:
         rounds += 1
-        inside, squares, count = np.zeros((packed_dim(n + 1), n)), np.zeros(n), np.zeros(n)
+        inside, pairs, leaks = np.zeros((packed_dim(n + 1), n)), np.zeros((n, n)), np.zeros((n, n))
         for first in range(0, m, size):
             rows = Z[first : first + size]
             S = rows @ V.T
             inactive = (np.abs(S) < t).astype(np.float64)
             inside += pack_rank_one(rows) @ inactive  # sum of zz' over the samples in which atom i is inactive
-            squares += np.sum(inactive * S * S, axis=0)
-            count += inactive.sum(axis=0)
-        residual = np.sqrt(squares / np.maximum(count, 1.0))
+            pairs += (1 - inactive).T @ inactive  # samples in which j is active and i is not,
+            leaks += (1 - inactive).T @ (inactive * S * S)  # and what they leave of signal i
+        # Atoms that come together are told apart where one comes alone: the worst of these means is the residual.
+        residual = np.sqrt(np.max(leaks / np.maximum(pairs, 1.0), axis=0))
         # argmin w' R w with a' w = 1 is R^(-1) a; R is singular at the solution, to rounding.
         R = unpack(inside) / m
         R += (1e-15 * np.trace(R, axis1=1, axis2=2)[:, None, None] + np.finfo(np.float64).tiny) * np.eye(n + 1)
@@ -239,10 +255,13 @@ def sparse(Z: np.ndarray, W: np.ndarray, floor: float = 1e-12, most: int = 30) -
         scale = np.max(np.abs(R), axis=(1, 2), keepdims=True)
         V = np.linalg.solve(R / scale, A[:, :, None])[:, :, 0]
         V /= np.linalg.norm(V[:, :n], axis=1, keepdims=True)
-        before, t = t, np.minimum(MULTIPLE * residual, t)
-        if np.all(t >= HALTED * before) or np.all(residual <= floor):
+        inactive_samples = inside[-1]  # sums of the square of the last coordinate, which is 1
+        separated = np.min(np.where(np.eye(n) > 0, np.inf, pairs), axis=0)
+        lost = (separated < SEPARATED) | (inactive_samples < DETERMINED * n)
+        if np.all(residual <= floor) or np.any(lost):
             break
-    return Sparse(V[:, :n], V[:, n], residual, count, rounds)
+        t = np.clip(MULTIPLE * residual, t / STEEPEST, t / SLOWEST)
+    return Sparse(V[:, :n], V[:, n], residual, inactive_samples, separated, rounds)
 
 
 def orthogonal(source: Source, forward: np.ndarray, W: np.ndarray, most: int) -> tuple[np.ndarray, Statistics, int]:
@@ -256,7 +275,7 @@ def orthogonal(source: Source, forward: np.ndarray, W: np.ndarray, most: int) ->
         means = statistics(source, forward @ W.T, tanh_score)
         step = orthogonal_step(W, *means.of(None))
         moved, W = np.sqrt(np.mean((step - W) ** 2)), step
-        if moved <= SETTLED * _standard_error(means, orthogonal_direction):
+        if moved <= max(SETTLED * _standard_error(means, orthogonal_direction), NEGLIGIBLE):
             break
     return W, means, done
 
@@ -272,7 +291,7 @@ def free(
         means = statistics(source, forward @ W.T, score)
         step = free_step(W, free_direction(*means.of(None)))
         moved, W = np.sqrt(np.mean((step - W) ** 2)), step
-        if moved <= SETTLED * _standard_error(means, free_direction):
+        if moved <= max(SETTLED * _standard_error(means, free_direction), NEGLIGIBLE):
             break
     return W, means, done
 

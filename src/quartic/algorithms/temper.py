@@ -15,9 +15,13 @@ samples.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 SHARE = 0.5  # effective sample size that is kept; measured: 0.3 to 0.7 do alike, 0.15 loses everything on small samples
+STRONGEST = 8.0  # times 1 / ||z||^2 of a typical sample: the largest beta that is tried
+CARRYING = 0.1  # of the mean square: samples of less norm have no active atom, and carry no moment
 STEPS = 60  # of bisection, to the last bit
 
 
@@ -27,22 +31,34 @@ def effective(weights: np.ndarray) -> float:
     return total * total / float(np.sum(weights * weights)) if total > 0 else 0.0
 
 
-def temperature(squares: np.ndarray, share: float = SHARE) -> float:
-    """The ``beta`` for which ``exp(-beta ||z||^2)`` keeps a ``share`` of the effective sample size.
+@dataclass(frozen=True)
+class Tempering:
+    """Weights ``exp(-beta (||z||^2 - least))``, and 1 below ``least``."""
 
-    ``squares (m,)`` are the ``||z||^2``; samples that are zero, with no active atom, count for nothing.
+    beta: float
+    least: float
+
+    def weights(self, squares: np.ndarray) -> np.ndarray:
+        """Weights of samples with the squared norms ``squares (m,)``."""
+        return np.exp(-self.beta * np.maximum(squares - self.least, 0.0))
+
+
+def tempering(squares: np.ndarray, share: float = SHARE) -> Tempering:
+    """The weights that keep a ``share`` of the effective sample size, among the samples that carry a moment.
+
+    ``squares (m,)`` are the ``||z||^2`` of a part of the samples.
     """
-    squares = squares[squares > 1e-9 * np.mean(squares)] if squares.size else squares
-    if squares.size == 0:
-        return 0.0
-    shifted = squares - squares.min()
-    low, high = 0.0, 100.0 / max(float(np.median(shifted)), np.finfo(np.float64).tiny)
-    if effective(np.exp(-high * shifted)) > share * squares.size:
-        return 0.0  # norms that hardly differ: weights would say nothing
+    carrying = squares[squares > CARRYING * np.mean(squares)] if squares.size else squares
+    if carrying.size == 0:
+        return Tempering(0.0, 0.0)
+    least = float(np.min(carrying))
+    low, high = 0.0, STRONGEST / float(np.median(carrying))
+    if effective(Tempering(high, least).weights(carrying)) >= share * carrying.size:
+        return Tempering(high, least)
     for _ in range(STEPS):
         middle = (low + high) / 2
-        if effective(np.exp(-middle * shifted)) > share * squares.size:
+        if effective(Tempering(middle, least).weights(carrying)) > share * carrying.size:
             low = middle
         else:
             high = middle
-    return low
+    return Tempering(low, least)

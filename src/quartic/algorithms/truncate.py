@@ -134,7 +134,9 @@ def leading_spectrum(
         if callback is not None:
             callback(sweep)
         full = Q.shape[1] + block.shape[1] > max(BASIS_BLOCKS * width, BASIS_LEAST)
-        exact = np.mean(np.diagonal(outer)) <= (tolerance * scale) ** 2
+        # Below the root of the precision a block is dropped: nothing is left to iterate on.
+        least = max(tolerance, math.sqrt(floor_of(Q.dtype, xp)))
+        exact = np.mean(np.diagonal(outer)) <= (least * scale) ** 2
         # Before the third sweep nothing converges but what is exact: no Ritz problem, unless its answer is needed.
         if sweep >= EARLIEST or exact or full or sweep == most:
             ritz = _ritz(H, outer, width, by_magnitude)

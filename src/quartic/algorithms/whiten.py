@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 GAP = 2.0  # least ratio of eigenvalues at which directions count as noise: arbitrary, far beyond the spread of a floor
+LEAST = 4  # directions of a floor; measured: two eigenvalues of a Gaussian dictionary are that equal in 5% of draws
+MANY = 16  # times the dimension: samples from which on a floor is looked for; its edges are then within a factor of 3
 SLACK = 1.5  # allowance on the spread of a noise floor, which is known for Gaussian noise and many samples only
 
 
@@ -81,12 +83,14 @@ def above_floor(values: np.ndarray, count: float) -> int:
     """How many of the descending eigenvalues stand clearly above a floor of equal ones; all, where there is no floor.
 
     Isotropic noise of ``q`` directions in ``count`` samples has eigenvalues within the edges ``(1 +- sqrt(q /
-    count))^2`` of Marchenko and Pastur.  A floor is a tail that narrow, of at least two values, below a drop by
-    :data:`GAP`.
+    count))^2`` of Marchenko and Pastur.  A floor is a tail that narrow, of at least :data:`LEAST` values, below a drop
+    by :data:`GAP`; with few samples every tail would do, and none is looked for.
     """
     r = values.shape[0]
-    for k in range(1, r - 1):
-        edge = np.sqrt(min((r - k) / max(count, 1.0), 0.25))
+    if count < MANY * r:
+        return r
+    for k in range(1, r - LEAST + 1):
+        edge = np.sqrt((r - k) / count)
         if values[k - 1] > GAP * values[k] and values[k] <= SLACK * ((1 + edge) / (1 - edge)) ** 2 * values[-1]:
             return k
     return r

@@ -63,18 +63,19 @@ class Pairings(FourTensor):
 
 
 class Congruence(FourTensor):
-    """``T`` in other coordinates, ``z -> R z``: each mode is multiplied by ``R (d, d)``.
+    """``T`` in other coordinates, ``z = R y``: each mode is multiplied by ``R (r, d)``.
 
     Parameters
     ----------
     T : FourTensor
-    R : array of shape (d, d)
+        Of dimension ``d``.
+    R : array of shape (r, d)
     """
 
     def __init__(self, T: FourTensor, R: Array) -> None:
         self.T = T
         self.R = R
-        self.dim = T.dim
+        self.dim = R.shape[0]
         self.like = T.like
 
     def apply(self, X: Array) -> Array:

@@ -1,0 +1,130 @@
+"""``quartic decompose FILE``: from a tensor in a file to certified components."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+import numpy as np
+
+from quartic import report
+from quartic._arrays import to_numpy
+from quartic.cli.common import (
+    EXIT_CODES,
+    CommandError,
+    add_common,
+    bad_input,
+    check_output,
+    number,
+    progress,
+    say,
+    to_json,
+    verdict,
+    whole,
+    writing,
+)
+from quartic.cli.files import open_tensor
+from quartic.decomposition import decompose
+from quartic.result import Decomposition
+
+STAGES = {  # of `decompose`, in words; what is counted in each
+    "pack": "reading the tensor, {} slabs",
+    "truncate": "truncating the spectrum, sweep {}",
+    "recover": "recovering components, {} found",
+    "postprocess": "polishing components",
+    "certify": "certifying components",
+    "measure": "measuring eps, step {}",
+}
+
+
+def add(commands: Any) -> None:
+    """The command's arguments."""
+    command = commands.add_parser(
+        "decompose",
+        help="decompose a tensor from a .npy file",
+        description="Decompose T = sum_i w_i a_i^(x4) + E, with orthonormal a_i and an error E of bounded spectral\n"
+        "norm.  The file is memory-mapped and read in slabs; memory for a quarter of it is needed.",
+        epilog="examples:\n"
+        "  quartic decompose tensor.npy\n"
+        "  quartic decompose tensor.npy --rank 36 --out result.npz --plot spectrum.png\n"
+        "  quartic decompose tensor.npy --json | python3 -m json.tool\n\n"
+        "In Python, quartic.Decomposition.load('result.npz') reads the result back.\n\n" + EXIT_CODES,
+    )
+    command.add_argument(
+        "file", metavar="FILE", help="a .npy file of shape (d, d, d, d), or (d*d, d*d) for its square flattening"
+    )
+    command.add_argument(
+        "--rank", type=whole, metavar="N", help="number of components (chosen by certificate when not given)"
+    )
+    command.add_argument(
+        "--eps",
+        type=number,
+        metavar="X",
+        help="bound on the spectral norm of the error, in the units of the tensor (estimated when not given)",
+    )
+    command.add_argument("--find", type=whole, metavar="K", help="stop when K components are certified")
+    command.add_argument("--out", metavar="RESULT.npz", help="save the result in this file")
+    command.add_argument(
+        "--plot",
+        metavar="PNG",
+        help="draw the spectrum and the certificates; the suffix is the format (needs matplotlib)",
+    )
+    add_common(command)
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Decompose, write what was asked for, print."""
+    check_output("--out", arguments.out, arguments.file)
+    check_output("--plot", arguments.plot, arguments.file, arguments.out)
+    if arguments.plot is not None:
+        _check_picture(arguments.plot)
+    T = open_tensor(arguments.file)
+    with bad_input(arguments.file, rank="--rank", eps="--eps", find="--find"):
+        result = decomposed(T, arguments.seed, rank=arguments.rank, eps=arguments.eps, find=arguments.find)
+    written = []
+    if arguments.out is not None:
+        with writing("--out", arguments.out):
+            result.save(arguments.out)
+        written.append(f"result   {arguments.out}")
+    if arguments.plot is not None:
+        with writing("--plot", arguments.plot):
+            report.plot(result, arguments.plot)
+        written.append(f"picture  {arguments.plot}")
+    if arguments.json:
+        say(to_json(as_json(result)))
+    else:
+        say("\n".join([result.summary(), *([""] if written else []), *written]))
+    return verdict(result.status)
+
+
+def decomposed(T: np.ndarray, seed: int, **options: Any) -> Decomposition:
+    """The decomposition of ``T``, with progress on a terminal."""
+    with progress(STAGES) as callback:
+        return decompose(T, random_state=seed, callback=callback, **options)
+
+
+def as_json(result: Decomposition) -> dict[str, Any]:
+    """A result as numbers, arrays and strings."""
+    names = ("components", "weights", "certificates", "certified")
+    return {
+        **{name: to_numpy(getattr(result, name)) for name in names},
+        **{name: getattr(result, name) for name in ("eps", "eps_assumed", "rank", "reason")},
+        "status": {"code": result.status.code, "message": result.status.message, "remedy": result.status.remedy},
+        **{name: getattr(result, name) for name in ("timings", "asymmetry", "sweeps")},
+    }
+
+
+def _check_picture(path: str) -> None:
+    """Refuse a picture that could not be drawn, before the work starts."""
+    try:
+        report.require_matplotlib()
+    except ImportError as error:
+        raise CommandError(f"--plot {path}: {error}") from None
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    suffix = os.path.splitext(path)[1][1:].lower()
+    formats = FigureCanvasBase.get_supported_filetypes()
+    if suffix and suffix not in formats:
+        raise CommandError(f"--plot {path}: unknown format {suffix}; use .png, .pdf or .svg")

@@ -1,0 +1,156 @@
+"""``quartic learn FILE``: from samples in a file to a dictionary, with a certificate for every atom."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from quartic.cli.common import (
+    EXIT_CODES,
+    CommandError,
+    Show,
+    add_common,
+    bad_input,
+    check_output,
+    progress,
+    say,
+    to_json,
+    verdict,
+    whole,
+    writing,
+)
+from quartic.cli.files import SAMPLES, open_samples
+from quartic.estimators import SpectralDictionaryLearning, SpectralICA
+
+Model = SpectralDictionaryLearning | SpectralICA
+
+STAGES = {  # of a fit, in words
+    "trim": "looking for gross samples",
+    "covariance": "whitening the samples",
+    "moment": "taking fourth moments",
+    "search": "searching the spectrum",
+    "refine": "refining the atoms",
+    "measure": "measuring what is left",
+}
+
+
+def add(commands: Any) -> None:
+    """The command's arguments."""
+    command = commands.add_parser(
+        "learn",
+        help="learn a dictionary from samples in a .npy, .npz or .csv file",
+        description="Learn a dictionary from samples y = sum_i x_i a_i: the atoms a_i, with a certificate for each.\n"
+        "A .npy file is memory-mapped and read in chunks; more than one pass is made.",
+        epilog="examples:\n"
+        "  quartic learn samples.npy\n"
+        "  quartic learn samples.csv --components 20 --out model.npz\n"
+        "  quartic learn recording.npz --key signals --ica --json | python3 -m json.tool\n\n"
+        "quartic transform model.npz samples.npy computes the codes of samples.  In Python,\n"
+        "quartic.SpectralDictionaryLearning.load('model.npz') reads the model back (SpectralICA after --ica).\n\n"
+        + EXIT_CODES,
+    )
+    add_samples(command)
+    command.add_argument(
+        "--components", type=whole, metavar="N", help="number of atoms (chosen from the data when not given)"
+    )
+    command.add_argument("--ica", action="store_true", help="independent components: sources of variance 1, unmixed")
+    command.add_argument(
+        "--no-refine", dest="refine", action="store_false", help="stop after the spectral stage, on all samples"
+    )
+    command.add_argument("--out", metavar="MODEL.npz", help="save the model in this file")
+    add_common(command)
+    command.set_defaults(run=run)
+
+
+def add_samples(command: argparse.ArgumentParser) -> None:
+    """The file of samples, for every command that reads one."""
+    command.add_argument("file", metavar="FILE", help=f"{SAMPLES} with samples as rows")
+    command.add_argument("--key", metavar="NAME", help="which array of an .npz file, if it holds more than one")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Learn, save what was asked for, print."""
+    check_output("--out", arguments.out, arguments.file)
+    kind = SpectralICA if arguments.ica else SpectralDictionaryLearning
+    model = kind(arguments.components, refine=arguments.refine, random_state=arguments.seed)
+    with bad_input(arguments.file, n_components="--components"):
+        X = open_samples(arguments.file, arguments.key)
+        if X.shape[0] < 2:
+            raise CommandError(f"{arguments.file}: holds one sample; at least two are needed, and many more are better")
+        with progress(STAGES) as show:
+            if show is not None:
+                model.set_callbacks(_Watch(show))
+            model.fit(X)
+    if arguments.out is not None:
+        with writing("--out", arguments.out):
+            model.save(arguments.out)
+    if arguments.json:
+        say(to_json(as_json(model)))
+    else:
+        say(summary(model) + (f"\n\nmodel       {arguments.out}" if arguments.out is not None else ""))
+    return verdict(model.status_)
+
+
+def summary(model: Model, most: int = 20) -> str:
+    """A table of the first ``most`` atoms, and what is to be said about all of them."""
+    n, d = model.n_components_, model.n_features_in_
+    word = "source" if isinstance(model, SpectralICA) else "atom"
+    share = energy(model)
+    lines = [
+        f"{n} {word}{'' if n == 1 else 's'} in dimension {d}, {int(np.sum(model.certified_))} certified",
+        f"status      {model.status_}",
+        model.report_.summary(),
+        "",
+        f"  {word:>6}    energy  certificate  uncertainty  kurtosis",
+    ]
+    for i in range(min(n, most)):
+        figures = f"{100 * share[i]:7.2f} %  {model.certificates_[i]:11.4f}  {model.uncertainty_[i]:11.1e}"
+        mark = "" if model.certified_[i] else "  not certified"
+        lines.append(f"  {i:6d}  {figures}  {model.kurtosis_[i]:8.3g}{mark}")
+    if n > most:
+        lines.append(f"  ... and {n - most} more")
+    return "\n".join(lines)
+
+
+def as_json(model: Model) -> dict[str, Any]:
+    """A model as numbers, arrays and strings."""
+    names = ("components", "mean", "certificates", "certified", "uncertainty", "kurtosis", "eps")
+    return {
+        "kind": type(model).__name__,
+        **{name: getattr(model, f"{name}_") for name in names},
+        **({"mixing": model.mixing_} if isinstance(model, SpectralICA) else {"thresholds": model.thresholds_}),
+        "energy": energy(model),
+        "status": {"code": model.status_.code, "message": model.status_.message, "remedy": model.status_.remedy},
+        "report": vars(model.report_),
+    }
+
+
+def energy(model: Model) -> np.ndarray:
+    """What part of the energy of all atoms each of them has, ``(n,)``."""
+    # Atoms are unit rows and codes are uncorrelated: E |y - mean|^2 = sum_i spread_i^2.
+    squares = model.learned_.spread**2
+    return np.asarray(squares / squares.sum())
+
+
+class _Watch:
+    """Tells the stages of a fit, as scikit-learn's callbacks see them, to a line of progress."""
+
+    def __init__(self, show: Show) -> None:
+        self.show = show
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Nothing to do before the fit."""
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Show the stage that begins."""
+        if context.task_name in STAGES:
+            self.show(context.task_name, 0)
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
+        """Go on."""
+        return False
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Nothing to do after the fit."""

@@ -1,0 +1,342 @@
+"""``quartic learn``."""
+
+import functools
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from command_line import QUARTIC, BadStream, Terminal, assert_refused, outcome, shown, start
+
+import quartic
+from quartic.cli.learn import summary
+from quartic.datasets import nice_samples
+
+N, M = 8, 2500
+LEARNED = {"--ica": quartic.SpectralICA, None: quartic.SpectralDictionaryLearning}
+STAGES = ["gross samples", "whitening", "fourth moments", "searching", "refining", "measuring"]
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command in this process: exit code, standard output, standard error."""
+    return functools.partial(outcome, capsys)
+
+
+def draw(seed=0, **options):
+    return nice_samples(M, N, dictionary="orthonormal", random_state=seed, **options)
+
+
+@pytest.fixture
+def file(tmp_path):
+    np.save(tmp_path / "samples.npy", draw().samples)
+    return tmp_path / "samples.npy"
+
+
+@pytest.fixture
+def gaussian(tmp_path):
+    """Samples without structure: there is a result, and nothing in it is certified."""
+    np.save(tmp_path / "gaussian.npy", np.random.default_rng(0).standard_normal((400, 4)))
+    return tmp_path / "gaussian.npy"
+
+
+# What goes right
+
+
+def test_prints_a_table(run, tmp_path, seed):
+    np.save(tmp_path / "samples.npy", draw(seed).samples)
+    code, out, err = run("learn", tmp_path / "samples.npy", "--seed", seed)
+    assert (code, err) == (0, "")
+    assert out.startswith(f"{N} atoms in dimension {N}, {N} certified\nstatus      {N} atoms found and certified.\n")
+    assert re.search(rf"^samples +{M}$", out, re.MULTILINE)
+    assert re.search(r"^refinement +the data are exactly sparse", out, re.MULTILINE)
+    rows = re.findall(r"^ +(\d+) +([\d.]+) % +(0\.[5-9]\d*|1\.0*) +(\d\.\de-\d\d) +([\d.]+)$", out, re.MULTILINE)
+    assert [int(row[0]) for row in rows] == list(range(N))
+    shares = [float(row[1]) for row in rows]
+    assert shares == sorted(shares, reverse=True)
+    assert sum(shares) == pytest.approx(100, abs=0.01 * N)
+    assert "not certified" not in out
+
+
+@pytest.mark.parametrize("option", [None, "--ica"])
+def test_saves_what_python_would_find(run, file, tmp_path, option):
+    path = tmp_path / "model.npz"
+    code, out, _ = run("learn", file, "--seed", 3, "--out", path, *filter(None, [option]))
+    assert code == 0
+    assert out.endswith(f"\n\nmodel       {path}\n")
+    assert ("sources" in out.splitlines()[0]) == (option == "--ica")
+    model = LEARNED[option].load(path)
+    expected = LEARNED[option](random_state=3).fit(np.load(file))
+    for name in ("components_", "mean_", "certificates_", "uncertainty_", "kurtosis_"):
+        np.testing.assert_array_equal(getattr(model, name), getattr(expected, name))
+    assert sorted(os.listdir(tmp_path)) == ["model.npz", "samples.npy"]
+
+
+def test_options_reach_the_library(run, file, tmp_path):
+    code = run("learn", file, "--components", 3, "--no-refine", "--seed", 5, "--out", tmp_path / "m.npz")[0]
+    assert code in (0, 3)
+    model = quartic.SpectralDictionaryLearning.load(tmp_path / "m.npz")
+    assert (model.n_components, model.refine, model.random_state) == (3, False, 5)
+    assert model.components_.shape == (3, N)
+    assert model.report_.refinement.startswith("none")
+
+
+def as_bytes(X):
+    out = io.BytesIO()
+    np.save(out, X)
+    return out.getvalue()
+
+
+def write_npz(path, X):
+    np.savez(path, X)
+
+
+def write_npz_with_a_key(path, X):
+    np.savez_compressed(path, X=X, labels=np.arange(3))
+
+
+def write_csv(path, X, newline="\n", head="", quote="", encoding="utf-8", gap=""):
+    rows = [",".join(f"{quote}{value!r}{quote}" for value in row) for row in X.tolist()]
+    path.write_bytes((head + newline.join(rows) + gap + newline).encode(encoding))
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "options"),
+    [
+        ("a.npy", np.save, []),
+        ("a.dat", lambda path, X: path.write_bytes(as_bytes(X)), []),  # known by its contents
+        ("a.npy", lambda path, X: np.save(path, np.asfortranarray(X)), []),
+        ("a.npy", lambda path, X: np.save(path, X.astype(">f8")), []),
+        ("a.npz", write_npz, []),
+        ("a.npz", write_npz, ["--key", "arr_0"]),
+        ("a.npz", write_npz_with_a_key, ["--key", "X"]),
+        ("a.csv", write_csv, []),
+        ("a.CSV", functools.partial(write_csv, head="one,two,3rd,d,e,f,g,h\n"), []),
+        ("a.csv", functools.partial(write_csv, newline="\r\n", head='"a, b",b,c,d,e,f,g,h\r\n'), []),
+        ("a.csv", functools.partial(write_csv, encoding="utf-8-sig", quote='"'), []),
+        ("a.csv", functools.partial(write_csv, encoding="utf-8-sig", head="ä,b,c,d,e,f,g,h\n"), []),
+        ("a.csv", functools.partial(write_csv, head="\n\r\n", gap="\n\n"), []),
+    ],
+)
+def test_every_format_gives_the_same_answer(run, file, tmp_path, name, write, options):
+    write(tmp_path / name, draw().samples)
+    code, out, err = run("learn", tmp_path / name, "--json", *options)
+    assert (code, err) == (0, "")
+    found, expected = json.loads(out), json.loads(run("learn", file, "--json")[1])
+    np.testing.assert_allclose(found["components"], expected["components"], rtol=0, atol=1e-12)
+    assert found["status"] == expected["status"]
+
+
+def test_whole_and_single_precision_numbers_are_read(run, tmp_path):
+    codes = np.random.default_rng(0).choice([-1, 0, 1], size=(M, 4), p=[0.1, 0.8, 0.1])
+    np.save(tmp_path / "whole.npy", codes.astype(np.int16))
+    np.save(tmp_path / "single.npy", draw(dtype=np.float32).samples)
+    found = json.loads(run("learn", tmp_path / "whole.npy", "--json")[1])
+    np.testing.assert_allclose(np.sort(np.abs(found["components"]), axis=None), [0] * 12 + [1] * 4, atol=1e-9)
+    assert run("learn", tmp_path / "single.npy")[0] == 0
+
+
+@pytest.mark.parametrize("option", [None, "--ica"])
+def test_json_is_one_object_that_round_trips(run, file, tmp_path, option):
+    path = tmp_path / "model.npz"
+    code, out, err = run("learn", file, "--json", "--out", path, *filter(None, [option]))
+    assert (code, err) == (0, "")
+    assert out.count("\n") == 1
+    found, model = json.loads(out), LEARNED[option].load(path)
+    assert found.pop("kind") == type(model).__name__
+    for name in ("components", "mean", "certificates", "certified", "uncertainty", "kurtosis", "eps"):
+        np.testing.assert_array_equal(found.pop(name), getattr(model, f"{name}_"))  # to the last bit
+    for name in ("mixing",) if option else ("thresholds",):
+        np.testing.assert_array_equal(found.pop(name), getattr(model, f"{name}_"))
+    spread = model.learned_.spread
+    np.testing.assert_allclose(found.pop("energy"), spread**2 / np.sum(spread**2), rtol=1e-14)
+    assert quartic.Status(**found.pop("status")) == model.status_
+    report = found.pop("report")
+    assert report["samples"] == M
+    assert report.keys() == vars(model.report_).keys()
+    assert found == {}
+
+
+def test_a_long_table_is_cut():
+    model = quartic.SpectralDictionaryLearning().fit(
+        nice_samples(M, N, dictionary="orthonormal", random_state=0).samples
+    )
+    text = summary(model, most=5)
+    assert text.endswith(f"... and {N - 5} more")
+    assert len(re.findall(r"^ +\d+ .* %", text, re.MULTILINE)) == 5
+
+
+def test_no_array_is_copied_that_need_not_be(run, file, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        quartic.SpectralDictionaryLearning,
+        "fit",
+        lambda self, X: seen.append(X) or self.stop,  # the work ends here
+    )
+    with pytest.raises(AttributeError, match="stop"):
+        run("learn", file)
+    assert isinstance(seen[0], np.memmap)
+    assert seen[0].mode == "r"
+
+
+# What is found but not proved
+
+
+def test_an_uncertified_result_is_printed_saved_and_warned_of(run, gaussian, tmp_path):
+    code, out, err = run("learn", gaussian, "--out", tmp_path / "model.npz")
+    assert code == 3
+    assert out.startswith("4 atoms in dimension 4, 0 certified")
+    assert out.count("not certified") == 4
+    status = quartic.SpectralDictionaryLearning.load(tmp_path / "model.npz").status_
+    assert not status.ok
+    assert err == f"quartic: warning: {status}\n"
+
+
+def test_gross_samples_are_mentioned(run, tmp_path):
+    X = draw().samples.copy()
+    X[7] = 1e6
+    np.save(tmp_path / "a.npy", X)
+    code, out, _ = run("learn", tmp_path / "a.npy")
+    assert code == 0
+    assert re.search(rf"^samples +{M}, 1 trimmed$", out, re.MULTILINE)
+    assert "1 samples were left out" in out.splitlines()[1]
+
+
+@pytest.mark.filterwarnings("always")
+def test_any_warning_is_one_line(run, file, monkeypatch):
+    real = quartic.SpectralDictionaryLearning.fit
+
+    def fit(self, X):
+        warnings.warn("strange\nindeed", RuntimeWarning, stacklevel=1)
+        return real(self, X)
+
+    monkeypatch.setattr(quartic.SpectralDictionaryLearning, "fit", fit)
+    code, _, err = run("learn", file)
+    assert (code, err) == (0, "quartic: warning: strange indeed\n")
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--components", "0"], ["--components must lie between 1 and the 8 features; got 0"]),
+        (["--components", "-3"], ["--components must lie between 1", "got -3"]),
+        (["--components", "9"], ["--components must lie between 1 and the 8 features; got 9"]),
+        (["--components", "2.5"], ["argument --components", "whole number", "'2.5'"]),
+        (["--seed", "-1"], ["argument --seed", "at least 0"]),
+        (["--rank", "1"], ["unrecognized arguments: --rank"]),
+        (["--comp", "1"], ["unrecognized arguments: --comp"]),
+        (["again.npy"], ["unrecognized arguments: again.npy"]),
+    ],
+)
+def test_bad_options_are_refused(run, file, tmp_path, options, said):
+    assert_refused(run("learn", file, *options, "--out", tmp_path / "m.npz"), *said)
+    assert os.listdir(tmp_path) == ["samples.npy"]
+
+
+def test_more_components_than_dimensions_are_refused(run, tmp_path):
+    X = draw().samples
+    np.save(tmp_path / "a.npy", np.column_stack([X, X]))
+    assert_refused(run("learn", tmp_path / "a.npy", "--components", 9), "--components must be at most 8", "got 9")
+
+
+def test_outputs_are_checked_before_the_work(run, file, tmp_path, monkeypatch):
+    monkeypatch.setattr(quartic.SpectralDictionaryLearning, "fit", lambda self, X: pytest.fail("the work began"))
+
+    def refused(path, *said):
+        assert_refused(run("learn", file, "--out", path), "--out", *said)
+        assert os.listdir(tmp_path) == ["samples.npy"]
+
+    refused(tmp_path / "none" / "m.npz", "there is no folder", "make it")
+    refused(tmp_path, "is a directory")
+    refused(os.devnull, "device")
+    refused("", "give the name of a file")
+    refused(file, "would replace")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (OSError(28, "No space left on device"), 2, r"quartic: error: --out .*: cannot be written \(No space left.*\n"),
+        (KeyboardInterrupt(), 130, "quartic: interrupted\n"),
+    ],
+)
+def test_a_write_that_fails_leaves_the_old_model(run, file, tmp_path, monkeypatch, error, code, said):
+    (tmp_path / "m.npz").write_bytes(b"the old model")
+
+    def savez(out, **arrays):
+        out.write(b"half of a mod")
+        raise error
+
+    monkeypatch.setattr(np, "savez", savez)
+    got, out, err = run("learn", file, "--out", tmp_path / "m.npz")
+    assert (got, out) == (code, "")
+    assert re.fullmatch(said, err)
+    assert sorted(os.listdir(tmp_path)) == ["m.npz", "samples.npy"]
+    assert (tmp_path / "m.npz").read_bytes() == b"the old model"
+
+
+def test_memory_that_runs_out_is_said(run, file, monkeypatch):
+    def fail(*args, **options):
+        raise MemoryError
+
+    monkeypatch.setattr("quartic.estimators.learn", fail)
+    assert_refused(run("learn", file), str(file), "out of memory", "float32")
+
+
+def test_standard_output_that_cannot_be_written(run, file, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", BadStream(BrokenPipeError()))
+    assert run("learn", file) == (141, "", "")
+    monkeypatch.setattr(sys, "stdout", BadStream(OSError(28, "No space left on device")))
+    assert_refused(run("learn", file), "standard output", "No space left on device")
+
+
+def test_progress_is_one_line_that_is_cleared(run, file, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    code, _, err = run("learn", file, "--out", tmp_path / "m.npz")
+    assert code == 0
+    assert "\n" not in err
+    assert sorted(STAGES, key=err.index) == STAGES
+    assert shown(err) == ""
+    quartic.SpectralDictionaryLearning.load(tmp_path / "m.npz")  # the callback is no part of the model
+    code, _, err = run("learn", file, "--components", 9)  # an error in the middle of the work
+    before, _, after = err.partition("quartic: error: ")
+    assert (code, shown(before), after.count("\n")) == (2, "", 1)
+
+
+# The program itself, in a process of its own
+
+
+def test_quiet_in_a_pipe(file, tmp_path):
+    argv = [QUARTIC, "learn", file, "--out", tmp_path / "m.npz"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert f"{N} atoms in dimension {N}, {N} certified" in done.stdout
+    assert quartic.SpectralDictionaryLearning.load(tmp_path / "m.npz").status_.ok
+
+
+def test_interrupted_in_the_middle_of_the_work(tmp_path):
+    # Samples without structure keep the search busy for seconds; the signal goes out when it has begun.
+    np.save(tmp_path / "a.npy", np.random.default_rng(0).standard_normal((60_000, 40)))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a signal ignored here would be ignored there
+    terminal = Terminal()
+    try:
+        program = start("learn", tmp_path / "a.npy", "--out", tmp_path / "m.npz", stderr=terminal.slave)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with program:
+        terminal.read(until="searching")
+        program.send_signal(signal.SIGINT)
+        text = terminal.read()
+    terminal.close()
+    assert program.returncode == 130
+    assert text.endswith("\rquartic: interrupted\r\n")
+    assert os.listdir(tmp_path) == ["a.npy"]

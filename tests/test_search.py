@@ -1,0 +1,341 @@
+"""The spectral stage on samples: what is certified, what must not be, windows, known atoms, and how many there are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_lemmas import tilted, unit
+
+from quartic._arrays import pack, pack_rank_one
+from quartic._progress import Stages
+from quartic.algorithms.certify import CERTIFIED, DETERMINED, pair_energy, split_certificates
+from quartic.algorithms.temper import tempering
+from quartic.datasets import COEFFICIENTS, SUPPORTS, nice_samples, random_orthonormal
+from quartic.metrics import match
+from quartic.moments import Covariance, FourthMoment, Frame, ImplicitMoment, half_of, row_hash
+from quartic.samples import Samples
+from quartic.search import TOP, search, search_if_certified, search_window
+from quartic.spectral import Polish, choose_form, complete, counted, spectral_stage, top_or_window
+from quartic.tensors import FactoredTensor
+
+
+def nobody(r):
+    """No known atoms."""
+    return np.zeros((0, r))
+
+
+def whitened(Y, tempered=True):
+    """Frame and fourth moment of samples, in two halves."""
+    frame = Covariance().update(Y).frame(Y.shape[1])
+    Z = frame.whiten(Y)
+    squares = np.sum(Z**2, axis=1)
+    w = tempering(squares).weights(squares) if tempered else np.ones(Y.shape[0])
+    return frame, ImplicitMoment(Z, half_of(row_hash(np.arange(Y.shape[0]))), w)
+
+
+def true_atoms(data, frame):
+    """Unit rows in the coordinates of a frame."""
+    return unit(data.dictionary @ frame.forward)
+
+
+def nearest(U, A):
+    """Squared correlation of each row of ``U`` with the nearest of ``A``."""
+    return np.max((U @ A.T) ** 2, axis=1)
+
+
+def span_of(*columns):
+    """The projector to the span of packed columns."""
+    basis = np.linalg.qr(np.concatenate(columns, axis=1))[0]
+    return FactoredTensor(np.ones(basis.shape[1]), basis)
+
+
+class TestPairEnergy:
+    def test_literally(self, rng):
+        L = span_of(rng.standard_normal((15, 4)))
+        B = random_orthonormal(5, 3, rng)
+        P = L.to_packed()
+        expected = np.zeros((3, 3))
+        for i in range(3):
+            for j in range(3):
+                if i != j:
+                    mixed = pack((np.outer(B[i], B[j]) + np.outer(B[j], B[i]))[None])[:, 0] / np.sqrt(2)
+                    expected[i, j] = mixed @ P @ mixed
+        np.testing.assert_allclose(pair_energy(L, B), np.max(expected, axis=1), atol=1e-12)
+
+    def test_of_atoms_is_zero_and_of_a_plane_is_one(self, rng):
+        A = random_orthonormal(6, 6, rng)
+        mixed = pack(A[0][None, :, None] * A[1][None, None, :])
+        np.testing.assert_allclose(pair_energy(span_of(pack_rank_one(A)), A), 0, atol=1e-12)
+        np.testing.assert_allclose(pair_energy(span_of(pack_rank_one(A), mixed), A), [1, 1, 0, 0, 0, 0], atol=1e-12)
+
+    def test_fewer_than_two(self, rng):
+        L = span_of(rng.standard_normal((6, 2)))
+        np.testing.assert_array_equal(pair_energy(L, np.eye(3)[:1]), [0])
+        assert pair_energy(L, np.eye(3)[:0]).shape == (0,)
+
+
+class TestSplitCertificates:
+    def test_the_truth_in_both_halves(self, rng):
+        A = random_orthonormal(6, 4, rng)
+        halves = 2 * [(A, span_of(pack_rank_one(A)))]
+        np.testing.assert_allclose(split_certificates(A, halves), 1, atol=1e-7)
+
+    @pytest.mark.parametrize("squared", [0.99, 0.8, 0.55])
+    def test_the_angle_to_an_atom_is_added(self, rng, squared):
+        A = random_orthonormal(6, 4, rng)
+        halves = 2 * [(A, span_of(pack_rank_one(A)))]
+        outside = np.linalg.svd(A)[2][4]
+        U = np.sqrt(squared) * A + np.sqrt(1 - squared) * outside
+        np.testing.assert_allclose(split_certificates(U[:1], halves), squared, atol=1e-6)
+
+    def test_a_half_is_tested_on_the_other(self, rng):
+        """What lies in its own span only proves nothing."""
+        A, B = random_orthonormal(8, 4, rng), random_orthonormal(8, 4, rng)
+        halves = [(A, span_of(pack_rank_one(A))), (B, span_of(pack_rank_one(B)))]
+        assert np.all(split_certificates(A, halves) < CERTIFIED)
+        assert np.all(split_certificates(B, halves) < CERTIFIED)
+        good = [(A, span_of(pack_rank_one(A))), (A, span_of(pack_rank_one(A)))]
+        for order in (good, good[::-1]):
+            assert np.all(split_certificates(A, order) > 0.99)
+
+    def test_the_smaller_of_two_bounds_counts(self, rng):
+        A = random_orthonormal(8, 4, rng)
+        span = span_of(pack_rank_one(A))
+        rough = tilted(A, 0.9, rng)
+        one, other = (
+            split_certificates(A, order) for order in ([(A, span), (rough, span)], [(rough, span), (A, span)])
+        )
+        np.testing.assert_allclose(one, other, atol=1e-9)
+        assert np.all(one < 0.95)
+
+    def test_nothing_found_in_a_half(self, rng):
+        A = random_orthonormal(6, 4, rng)
+        span = span_of(pack_rank_one(A))
+        assert not np.any(split_certificates(A, [(A[:0], span), (A, span)]))
+
+    @pytest.mark.parametrize("angle", [0.0, 0.3, np.pi / 4])
+    def test_a_plane_is_never_certified(self, rng, angle):
+        """A span with Sym2 of a plane holds every rotation in it: F is 1 there, and nothing is known."""
+        A = random_orthonormal(6, 5, rng)
+        span = span_of(pack_rank_one(A), pack(A[0][None, :, None] * A[1][None, None, :]))
+        c, s = np.cos(angle), np.sin(angle)
+        U = A.copy()
+        U[:2] = np.array([[c, s], [-s, c]]) @ A[:2]
+        np.testing.assert_allclose(np.diagonal(pack_rank_one(U).T @ span.to_packed() @ pack_rank_one(U)), 1)
+        bounds = split_certificates(U, 2 * [(U, span)])
+        assert np.all(bounds[:2] < CERTIFIED)
+        assert np.all(bounds[2:] > 0.99)
+
+    def test_half_a_plane(self, rng):
+        """A mixed product that lies in the span by a part: from a half on it counts as undetermined."""
+        A = random_orthonormal(6, 4, rng)
+        mixed = np.sqrt(2) * pack(A[0][None, :, None] * A[1][None, None, :])
+        other = np.sqrt(2) * pack(A[2][None, :, None] * np.linalg.svd(A)[2][4][None, None, :])
+        for part in (0.8 * DETERMINED, 1.2 * DETERMINED):
+            span = span_of(pack_rank_one(A), np.sqrt(part) * mixed + np.sqrt(1 - part) * other)
+            assert np.all((split_certificates(A, 2 * [(A, span)])[:2] > CERTIFIED) == (part < DETERMINED))
+
+    def test_atoms_that_contradict_each_other(self, rng):
+        """Two that are certain and not orthogonal: at least one of them is wrong, and neither is certified."""
+        A = random_orthonormal(6, 4, rng)
+        A[1] = unit(A[0] + 2 * A[1])
+        span = span_of(pack_rank_one(A))
+        bounds = split_certificates(A, 2 * [(A, span)])
+        assert np.all(bounds[:2] < CERTIFIED)
+        assert np.all(bounds[2:] > 0.99)
+
+
+def elliptical(freedom):
+    """Spherical directions with Student's tails, in other units: no axes."""
+
+    def draw(m, r, rng):
+        radius = np.ones(m) if freedom is None else np.sqrt(freedom / rng.chisquare(freedom, m))
+        return rng.standard_normal((m, r)) * radius[:, None] @ rng.standard_normal((r, r))
+
+    return draw
+
+
+class TestNoise:
+    @pytest.mark.parametrize("m", [100, 400, 3000])
+    @pytest.mark.parametrize(
+        ("freedom", "tempered"), [(None, False), (5, False), (3, False), (None, True), (5, True), (3, True), (1, True)]
+    )
+    def test_nothing_is_certified_without_structure(self, freedom, tempered, m, rng):
+        r = 8
+        _, moment = whitened(elliptical(freedom)(m, r, rng), tempered)
+        found = top_or_window(moment, r, nobody(r), rng, None)
+        assert found.certified == 0
+
+    @pytest.mark.parametrize("freedom", [None, 3])
+    def test_nor_by_the_whole_stage(self, freedom, rng):
+        r = 8
+        Y = elliptical(freedom)(3000, r, rng)
+        frame = Covariance().update(Y).frame(r)
+        stage = spectral_stage(Samples(Y, None, frame.mean), frame, r, nobody(r), "auto", rng, Stages(None))
+        assert stage.found.certified == 0
+        assert stage.rank == r
+        assert counted(stage, nobody(r), rng).rank == r
+
+
+class TestSamples:
+    @pytest.mark.parametrize("coefficients", COEFFICIENTS)
+    @pytest.mark.parametrize("supports", SUPPORTS)
+    def test_certificates_bound_the_correlation(self, supports, coefficients, seed):
+        """From samples that are too few to ample ones; estimated from halves, so now and then a little too high."""
+        n = 8
+        excess, certified = [], 0
+        for k, m in enumerate((200, 500, 3000)):
+            options = {"supports": supports, "coefficients": coefficients, "p": 0.15, "group": 4, "snr": 20}
+            data = nice_samples(m, n, condition=5, random_state=10 * seed + k, **options)
+            frame, moment = whitened(data.samples)
+            found = top_or_window(moment, n, nobody(n), np.random.default_rng(seed), None)
+            mask = found.certificates > CERTIFIED
+            excess += list((found.certificates - nearest(found.atoms, true_atoms(data, frame)))[mask])
+            certified += np.count_nonzero(mask)
+        assert np.count_nonzero(np.array(excess) > 0.01) <= max(1, 0.05 * certified)
+        assert max(excess, default=0) < 0.1
+        assert certified > 0
+
+    @pytest.mark.parametrize("form", ["accumulated", "implicit"])
+    @pytest.mark.parametrize("supports", SUPPORTS)
+    def test_ample_samples_certify_every_atom(self, supports, form, seed, rng):
+        n = 8
+        data = nice_samples(6000, n, supports=supports, group=4, random_state=seed)
+        frame = Covariance().update(data.samples).frame(n)
+        stage = spectral_stage(Samples(data.samples, None, frame.mean), frame, n, nobody(n), form, rng, Stages(None))
+        assert stage.form == form
+        assert stage.found.certified == n
+        assert match(true_atoms(data, frame), stage.found.atoms).found(0.98) == n
+
+    def test_known_atoms_come_first(self, seed, rng):
+        n, k = 8, 3
+        data = nice_samples(6000, n, supports="blocks", group=4, random_state=seed)
+        frame, moment = whitened(data.samples)
+        A = true_atoms(data, frame)
+        known = A[[5, 0, 2]]
+        found = search(moment, n, known, rng)
+        np.testing.assert_array_equal(found.atoms[:k], known)
+        assert found.atoms.shape == (n, n)
+        assert match(A, found.atoms).found(0.95) == n
+        assert found.certified == n
+        for atoms, _ in found.halves:
+            np.testing.assert_array_equal(atoms[:k], known)
+        everything = search(moment, n, A, rng)
+        np.testing.assert_array_equal(everything.atoms, A)
+
+    def test_it_ends_early_where_the_halves_do_not_certify(self, seed, rng):
+        n = 8
+        few, many = (nice_samples(m, n, random_state=seed).samples for m in (60, 6000))
+        _, moment = whitened(few)
+        assert search_if_certified(moment, n, nobody(n), rng) is None
+        _, moment = whitened(many)
+        assert search_if_certified(moment, n, nobody(n), rng).certified == n
+
+    def test_a_half_with_too_few_samples_certifies_nothing(self, seed, rng):
+        n = 4
+        data = nice_samples(4000, n, dictionary="orthonormal", random_state=seed)
+        Z = data.samples / np.sqrt(0.1)
+        half = np.ones(4000, dtype=int)
+        half[:10] = 0
+        found = search(ImplicitMoment(Z, half, np.ones(4000)), n, nobody(n), rng)
+        assert match(data.dictionary, found.atoms).found(0.95) == n
+        assert found.certified == 0
+        assert not np.any(found.certify(found.atoms))
+
+    def test_the_scale_of_weights_does_not_matter(self, seed):
+        data = nice_samples(4000, 6, random_state=seed)
+        frame = Covariance().update(data.samples).frame(6)
+        one, other = (
+            search(FourthMoment(frame).update(data.samples, np.full(4000, w)), 6, nobody(6), np.random.default_rng(0))
+            for w in (1.0, 1e-6)
+        )
+        assert one.certified == other.certified == 6
+        np.testing.assert_allclose(one.certificates, other.certificates, atol=1e-3)
+
+    def test_polishing_helps_the_halves_only(self, seed, rng):
+        """With few samples a half alone comes closer by the fixed point on its own samples; the whole stays."""
+        n = 8
+        data = nice_samples(500, n, coefficients="laplace", p=0.15, random_state=seed)
+        frame, moment = whitened(data.samples, tempered=False)
+        polish = Polish(Samples(data.samples, None, frame.mean).part(np.arange(500)), frame, n, rng)
+        plain = search(moment, n, nobody(n), np.random.default_rng(0))
+        polished = search(moment, n, nobody(n), np.random.default_rng(0), polish=polish)
+        np.testing.assert_allclose(polished.atoms, plain.atoms)
+        A = true_atoms(data, frame)
+        assert all(atoms.shape == (n, n) for atoms, _ in polished.halves)
+        before, after = (np.mean([np.mean(nearest(A, B)) for B, _ in s.halves]) for s in (plain, polished))
+        assert after > before
+
+
+class TestWindow:
+    def test_on_samples_beyond_the_tie(self, seed, rng):
+        """Blocks of 5 at tau = 0.5, no weights: below the cluster of the 40 pair terms every atom is certified."""
+        n = 20
+        data = nice_samples(20_000, n, supports="blocks", group=5, cooccurrence=0.5, random_state=seed)
+        frame = Covariance().update(data.samples).frame(n)
+        moment = FourthMoment(frame, np.float32).update(data.samples)
+        A = true_atoms(data, frame)
+        top = search(moment, n, nobody(n), rng)
+        assert match(A, top.atoms).found(0.9) == 0
+        found = top_or_window(moment, n, nobody(n), rng, None)
+        assert found.window == (4, 44)
+        assert found.certified >= n - 2
+        assert match(A, found.atoms).found(0.9) == n
+        assert np.all(found.certificates <= nearest(found.atoms, A) + 0.02)
+
+    def test_no_window_of_a_large_problem(self, rng, monkeypatch):
+        monkeypatch.setattr("quartic.search.DENSE_LIMIT", 10)
+        _, moment = whitened(rng.standard_normal((500, 5)))
+        assert search_window(moment, 5, nobody(5), rng) is None
+
+    def test_the_top_is_called_so(self, seed, rng):
+        data = nice_samples(3000, 5, random_state=seed)
+        _, moment = whitened(data.samples)
+        found = top_or_window(moment, 5, nobody(5), rng, None)
+        assert found.window == TOP
+        assert found.sweeps > 0
+
+
+class TestCount:
+    @pytest.mark.parametrize("gaussian", [0, 3, 5])
+    def test_gaussian_directions_are_no_atoms(self, gaussian, seed, rng):
+        n = 6
+        data = nice_samples(8000, n, supports="blocks", group=3, dictionary=np.eye(n), random_state=seed)
+        X = np.column_stack((data.samples / np.sqrt(0.1), rng.standard_normal((8000, gaussian))))
+        r = n + gaussian
+        mixing = rng.standard_normal((r, r))
+        Y = X @ mixing
+        frame = Covariance().update(Y).frame(r)
+        stage = spectral_stage(Samples(Y, None, frame.mean), frame, r, nobody(r), "auto", rng, Stages(None))
+        result = counted(stage, nobody(r), rng)
+        assert result.rank == n
+        assert result.found.certified == n
+        assert ("all are certified" if gaussian == 0 else f"{n} directions of {r} are certified") in result.rank_reason
+        assert match(unit(mixing[:n] @ frame.forward), result.found.atoms).found(0.95) == n
+
+
+class TestPieces:
+    def test_complete_keeps_what_it_was_given(self, rng):
+        B = random_orthonormal(7, 3, rng)
+        full = complete(B, 5, 7, rng)
+        np.testing.assert_allclose(full @ full.T, np.eye(5), atol=1e-10)
+        np.testing.assert_allclose(full[:3], B, atol=1e-10)
+        np.testing.assert_allclose(complete(B, 2, 7, rng), B[:2], atol=1e-10)
+        assert complete(nobody(4), 4, 4, rng).shape == (4, 4)
+        rough = tilted(B, 0.95, rng)
+        assert np.all(nearest(complete(rough, 3, 7, rng), rough) > 0.97)
+
+    def test_the_form_goes_by_operations_unless_it_is_given(self):
+        assert choose_form("implicit", 10, 5, 5) == "implicit"
+        assert choose_form("accumulated", 10, 500, 5) == "accumulated"
+        assert choose_form("auto", 100_000, 20, 20) == "accumulated"  # many samples, few dimensions
+        assert choose_form("auto", 5000, 200, 200) == "implicit"
+
+    def test_frames_of_a_search_are_orthonormal(self, seed):
+        """Atoms are unit rows in whitened coordinates, and nearly orthogonal."""
+        data = nice_samples(5000, 6, random_state=seed)
+        frame, moment = whitened(data.samples)
+        assert isinstance(frame, Frame)
+        found = search(moment, 6, nobody(6), np.random.default_rng(0))
+        np.testing.assert_allclose(np.linalg.norm(found.atoms, axis=1), 1, atol=1e-6)
+        assert np.linalg.norm(found.atoms @ found.atoms.T - np.eye(6), 2) < 0.2
