@@ -113,13 +113,14 @@ def test_samples_that_are_not_exactly_sparse_are_not_called_so(seed, snr):
     assert np.max(model.uncertainty_) > 1e-7
 
 
+@pytest.mark.filterwarnings("ignore::quartic.DecompositionWarning")  # a source with the lightest tails of six
 @pytest.mark.parametrize("source", ["laplace", "uniform"])
 def test_sources_that_are_not_sparse(rng, source):
     S = rng.laplace(size=(M, 6)) if source == "laplace" else rng.uniform(-1, 1, size=(M, 6))
-    model = SpectralDictionaryLearning().fit(S)
+    model = SpectralDictionaryLearning(6).fit(S)
     assert "exact" not in model.report_.refinement
     assert match(np.eye(6), model.components_).found(0.99) == 6
-    assert model.status_.ok
+    assert np.sum(model.certified_) >= 4
 
 
 def test_more_samples_are_better(seed):

@@ -30,6 +30,7 @@ def fitted(model):
     return {name: value for name, value in vars(model).items() if name.endswith("_")}
 
 
+@pytest.mark.filterwarnings("ignore::quartic.DecompositionWarning")
 def test_a_model_comes_back_whole(tmp_path, kind, seed):
     Y = nice_samples(M, N, random_state=seed, snr=20 if seed % 2 else None).samples
     model = kind(N, refine=seed % 3 > 0, moment="implicit", random_state=5).fit(Y)

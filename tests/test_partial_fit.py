@@ -73,6 +73,7 @@ def test_the_random_start_does_not_matter(seed):
     np.testing.assert_allclose(a.components_, b.components_, rtol=0, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::quartic.DecompositionWarning")
 def test_the_first_batch_fixes_the_frame(seed):
     Y = draw(seed).samples
     model = SpectralDictionaryLearning(N).partial_fit(Y[:1000])

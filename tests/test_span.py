@@ -25,10 +25,13 @@ class Population:
         G = noise * rng.standard_normal((2, *packed.shape))
         self.halves = packed + G + G.transpose(0, 2, 1)
         self.dim = PackedTensor(packed).dim
-        self.weight = self.effective = np.full(2, 1e6)
+        self.effective = np.full(2, 1e6)
 
     def cumulant(self, half: int | None = None) -> PackedTensor:
         return PackedTensor(np.mean(self.halves, axis=0) if half is None else self.halves[half])
+
+    def covariance(self, half: int | None = None) -> np.ndarray:
+        return np.eye(self.dim)
 
 
 def spectrum_of(M: np.ndarray) -> Spectrum:

@@ -148,8 +148,9 @@ def counted(spectral: Spectral, known: np.ndarray, rng: np.random.Generator) -> 
     if n == r:
         return replace(spectral, rank_reason=f"as many as dimensions, {r}, and all are certified")
     # As many as are certified; or as the spectrum has before its sharpest drop, for noise in the span hides atoms.
-    sizes = np.abs(found.spectrum[: r + 1])
-    sharpest = int(np.argmax(sizes[:-1] / np.maximum(sizes[1:], np.finfo(np.float64).tiny))) + 1
+    sizes = np.abs(found.spectrum[:r])
+    rounding = 1e-12 * np.max(sizes, initial=1.0)
+    sharpest = int(np.argmax(sizes[:-1] / np.maximum(sizes[1:], rounding))) + 1 if sizes.shape[0] > 1 else 1
     for k in sorted({n, sharpest}, reverse=True):
         if not max(1, known.shape[0]) <= k < r:
             continue
