@@ -1,12 +1,16 @@
 """Certified decomposition of 4-tensors and dictionary learning by spectral methods."""
 
+from typing import TYPE_CHECKING, Any
+
 from quartic import datasets, metrics
 from quartic.decomposition import decompose
 from quartic.dictionary import dictionary_from_moment
-from quartic.estimators import SpectralDictionaryLearning, SpectralICA
 from quartic.moments import Covariance, FourthMoment, Frame
 from quartic.result import Decomposition, DecompositionWarning, Status
 from quartic.tensors import FactoredTensor, FourTensor, PackedTensor
+
+if TYPE_CHECKING:
+    from quartic.estimators import SpectralDictionaryLearning, SpectralICA
 
 __all__ = [
     "Covariance",
@@ -26,3 +30,12 @@ __all__ = [
     "metrics",
 ]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    # scikit-learn is loaded when an estimator is first asked for: it takes a second, and pandas where it is installed.
+    if name in ("SpectralDictionaryLearning", "SpectralICA"):
+        from quartic import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
