@@ -260,6 +260,17 @@ def two_components(A: np.ndarray, t: float) -> np.ndarray:
     return np.sqrt(t) * A[0] + np.sqrt(1 - t) * A[1]
 
 
+def between_two(t, seed):
+    """A vector ``u`` between two atoms, ``x = uu'``, its projection ``z`` to their span ``B``, and ``m`` beside it."""
+    A = random_orthonormal(6, 5, np.random.default_rng(seed))
+    B = pack_rank_one(A)
+    u = two_components(A, t)
+    x = pack_rank_one(u[None])[:, 0]
+    theta = np.arccos(np.sqrt(energy(A, u[None])[0]))
+    z = B @ (B.T @ x) / np.cos(theta)
+    return u, B, x, z, (x - np.cos(theta) * z) / np.sin(theta), theta
+
+
 @seeds
 @pytest.mark.parametrize("w", [0.5, 1.0, 4.0])
 @pytest.mark.parametrize("t", [0.55, 0.7, 0.95])
@@ -270,13 +281,7 @@ def test_span_certificate_is_attained(t, w, seed):
     The error ``eps R``, with the reflection ``R`` that takes ``y = cos(phi) z + sin(phi) m`` to ``m``, makes ``y`` an
     eigenvector of ``T`` if ``sin(phi) = eps / w``.  It lies between ``z`` and ``uu'``, so the angles add up.
     """
-    A = random_orthonormal(6, 5, np.random.default_rng(seed))
-    B = pack_rank_one(A)
-    u = two_components(A, t)
-    x = pack_rank_one(u[None])[:, 0]
-    theta = np.arccos(np.sqrt(energy(A, u[None])[0]))
-    z = B @ (B.T @ x) / np.cos(theta)
-    m = (x - np.cos(theta) * z) / np.sin(theta)
+    u, B, x, z, m, theta = between_two(t, seed)
     for share in (0.3, 0.9):
         phi = share * theta
         eps = w * np.sin(phi)
@@ -297,13 +302,7 @@ def test_span_certificate_is_attained(t, w, seed):
 @pytest.mark.parametrize("t", [0.55, 0.7, 0.95])
 def test_residual_certificate_is_attained(t, w, seed):
     """The same for the residual bound: ``uu'`` itself is an eigenvector of ``T``, and ``eps = w sin(theta)``."""
-    A = random_orthonormal(6, 5, np.random.default_rng(seed))
-    B = pack_rank_one(A)
-    u = two_components(A, t)
-    x = pack_rank_one(u[None])[:, 0]
-    theta = np.arccos(np.sqrt(energy(A, u[None])[0]))
-    z = B @ (B.T @ x) / np.cos(theta)
-    m = (x - np.cos(theta) * z) / np.sin(theta)
+    u, B, x, _, m, theta = between_two(t, seed)
     eps = w * np.sin(theta)
     p = (x - m) / np.linalg.norm(x - m)
     T = w * B @ B.T + eps * (np.eye(x.size) - 2 * np.outer(p, p))
