@@ -8,7 +8,7 @@ from quartic import Covariance, DecompositionWarning, SpectralDictionaryLearning
 from quartic.datasets import nice_samples
 from quartic.datasets.samples import COEFFICIENTS, SUPPORTS
 from quartic.metrics import match
-from quartic.samples import TRIM, trim
+from quartic.samples import FAR, TRIM, trim
 from quartic.spectral import choose_form
 
 N, M = 14, 6000
@@ -237,7 +237,8 @@ def test_the_report_is_whole(seed):
     assert report.spectrum.shape[0] >= N
     assert np.all(np.diff(np.abs(report.spectrum)) <= 1e-6 * report.spectrum[0])
     lines = report.summary().splitlines()
-    assert [line.split()[0] for line in lines] == ["samples", "dimension", "atoms", "spectral", "refinement", "time"]
+    words = ["samples", "dimension", "atoms", "spectral", "weights", "supports", "refinement", "time"]
+    assert [line.split()[0] for line in lines] == words
 
 
 def test_eps_is_the_norm_of_what_the_atoms_leave(seed):
@@ -297,13 +298,19 @@ class TestTrim:
         assert count == 2
         np.testing.assert_array_equal(kept, np.isin(np.arange(500), [3, 77], invert=True).astype(float))
 
-    def test_the_limit(self, rng):
+    @pytest.mark.parametrize("tails", ["light", "heavy"])
+    def test_the_limits(self, rng, tails):
+        """By nearly the longest of the others; where these are much longer than most, by the length of most."""
         X = rng.standard_normal((625, 3))
         X /= np.linalg.norm(X, axis=1, keepdims=True)
+        if tails == "heavy":
+            X[10:25] *= 10
         X -= np.median(X, axis=0)
-        limit = TRIM * 625**0.25 * np.quantile(np.linalg.norm(X - np.median(X, axis=0), axis=1), 0.9)
+        norms = np.linalg.norm(X - np.median(X, axis=0), axis=1)
+        limits = TRIM * 625**0.25 * np.quantile(norms, 0.9), FAR * np.quantile(norms, 0.995)
+        assert (limits[0] < limits[1]) == (tails == "heavy")
         for factor, count in ((0.9, 0), (1.1, 1)):
-            X[5] = [factor * limit, 0, 0]
+            X[5] = [factor * min(limits), 0, 0]
             assert trim(X, None)[1] == count
 
     def test_weights_are_respected(self, rng):

@@ -24,7 +24,8 @@ def kind(request):
 
 @functools.cache
 def fitted_on(kind, method, features):
-    return getattr(kind(), method)(Y[:, :features])
+    samples = Y if features == N else nice_samples(M, features, dictionary="orthonormal", random_state=0).samples
+    return getattr(kind(), method)(samples)
 
 
 def fitted(kind, method="fit", features=N):

@@ -14,6 +14,7 @@ import numpy as np
 
 import quartic
 from benchmarks import report, solvers
+from benchmarks.certified import SLACK, whitened
 from benchmarks.objective import FOUND, squared
 from benchmarks.problems import SamplesProblem
 from quartic.algorithms.certify import is_certified
@@ -21,14 +22,6 @@ from quartic.metrics import match
 
 PEER = "fastica_logcosh"
 RUNS = 500  # at least, for the bar on certificates
-SLACK = 1e-9  # rounding of a correlation
-
-
-def whitened(Y, A, B):
-    """Squared correlations ``(n, k)`` of atoms ``A (n, d)`` and ``B (k, d)``, whitened by samples ``Y (m, d)``."""
-    C = np.cov(Y, rowvar=False)
-    F, G = np.linalg.solve(C, A.T), np.linalg.solve(C, B.T)
-    return (A @ G) ** 2 / np.outer(np.sum(A.T * F, axis=0), np.sum(B.T * G, axis=0))
 
 
 def measure(problem, seeds):

@@ -30,6 +30,10 @@ class SamplesProblem:
         Signal to noise in dB; no noise when not given.
     dtype : str
         Of the samples.
+    group : int
+        Atoms in a block, or around a hub.
+    outliers : float
+        Share of the samples that are gross outliers.
     """
 
     kind: ClassVar[str] = "samples"
@@ -43,6 +47,8 @@ class SamplesProblem:
     dictionary: str = "gaussian"
     snr: float | None = None
     dtype: str = "float64"
+    group: int = 8
+    outliers: float = 0.0
 
     @property
     def name(self) -> str:

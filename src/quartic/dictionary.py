@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from quartic._arrays import check_random_state, from_numpy, to_numpy
+from quartic._arrays import check_random_state, from_numpy, pack_rank_one, to_numpy
 from quartic._progress import Progress, Stages
 from quartic.algorithms.certify import DETERMINED, invariant_certificates, is_certified, pair_energy
 from quartic.algorithms.clean import clean as clean_moment
 from quartic.algorithms.postprocess import evaluate
 from quartic.algorithms.recover import recover
-from quartic.algorithms.refine import sample_kurtosis, sines
+from quartic.algorithms.refine import pair_moments, sines
 from quartic.algorithms.select import TRIALS, Selection, drops
+from quartic.algorithms.temper import correlations_of_pairs, groups, least_correlation, tau_of_pairs
 from quartic.algorithms.truncate import OVERSAMPLING, Spectrum, leading_spectrum, spectral_norm
 from quartic.algorithms.whiten import whiten
 from quartic.learned import Learned, LearningReport
@@ -47,6 +48,7 @@ def learn(
     known: np.ndarray | None = None,
     refine: bool = True,
     form: str = "auto",
+    temperature: float | None = None,
     rng: np.random.Generator,
     callback: Progress | None = None,
 ) -> Learned:
@@ -71,18 +73,18 @@ def learn(
     n = check_count(n_components, frame)
     given = known_rows(known, frame, n)
     data = Samples(Y, weights, frame.mean)
-    spectral = spectral_stage(data, frame, n, given, form, rng, stages)
+    spectral = spectral_stage(data, frame, n, given, form, rng, stages, temperature)
     spectral = spectral if n_components is not None else counted(spectral, given, rng)
     found = spectral.found
     n = spectral.rank
     with stages("refine") as progress:
         start = complete(found.atoms, n, frame.dim, rng)  # (n, r), orthonormal rows
         inside = frame.narrowed(start.T)
-        refined = refined_from(data, covariance, inside, spectral, rng, progress)
-        kurtosis = sample_kurtosis(data.part(spectral.rows), inside.forward @ refined.W.T)
+        refined = refined_from(data, covariance, inside, spectral, start, rng, progress)
         refined = refined if not len(given) else pinned(refined, given @ start.T)
+        pairs = pair_moments(data.part(spectral.rows), inside.forward @ refined.W.T)
     U = refined.atoms @ start  # in the coordinates of the search
-    return assemble(inside, refined, U, spectral, known, rng, stages, Y.shape[0], trimmed, kurtosis)
+    return assemble(inside, refined, U, spectral, pairs, known, rng, stages, Y.shape[0], trimmed)
 
 
 def learn_from_moment(
@@ -111,7 +113,9 @@ def learn_from_moment(
     W = np.eye(spectral.rank)
     refined = Refined(W, half_estimates(found, start), "none: moments alone, no samples were kept", 0)
     refined = refined if not len(given) else pinned(refined, given @ start.T)
-    return assemble(inside, refined, refined.atoms @ start, spectral, known, rng, stages, moment.count, trimmed)
+    U = refined.atoms @ start
+    pairs = cumulant_pairs(white.cumulant(), U)
+    return assemble(inside, refined, U, spectral, pairs, known, rng, stages, moment.count, trimmed)
 
 
 def dictionary_from_moment(
@@ -290,18 +294,21 @@ def assemble(
     refined: Refined,
     U: np.ndarray,
     spectral: Spectral,
+    pairs: np.ndarray,
     known: np.ndarray | None,
     rng: np.random.Generator,
     stages: Stages,
     samples: int,
     trimmed: int,
-    kurtosis: np.ndarray | None = None,
 ) -> Learned:
-    """The result in the coordinates of the data, canonical; ``U`` are the atoms in those of the search."""
+    """The result in the coordinates of the data, canonical.
+
+    ``U`` are the atoms in the coordinates of the search, ``pairs (n, n)`` the ``E s_i^2 s_j^2`` of their signals.
+    """
     found, moment = spectral.found, spectral.moment
     with stages("measure"):
         T = moment.cumulant()
-        values, eps = residual_norm(T, U, rng)
+        _, eps = residual_norm(T, U, rng)
         certificates = found.certify(U)
     W = refined.W
     atoms = np.linalg.inv(W).T @ frame.backward  # (n, d): what a signal of variance 1 adds to the data
@@ -315,6 +322,8 @@ def assemble(
     if known is not None:
         uncertainty[: known.shape[0]] = 0.0
     order = canonical_order(components, spread)
+    pairs = pairs[np.ix_(order, order)]
+    weight = float(moment.effective.sum())
     report = LearningReport(
         samples=samples,
         trimmed=trimmed,
@@ -324,7 +333,11 @@ def assemble(
         subsample=spectral.samples,
         subsample_reason=spectral.reason,
         form=spectral.form,
-        temperature=spectral.temperature,
+        temperature=float(spectral.temperature),
+        effective=weight,
+        local=0 if found.local is None else found.local.atoms.shape[0],
+        tau=tau_of_pairs(pairs),
+        groups=[g.tolist() for g in groups(correlations_of_pairs(pairs), least_correlation(weight)) if g.size > 1],
         window=found.window,
         spectrum=found.spectrum,
         sweeps=found.sweeps,
@@ -341,12 +354,19 @@ def assemble(
         thresholds=thresholds[order],
         certificates=certificates[order],
         uncertainty=uncertainty[order],
-        kurtosis=(values if kurtosis is None else kurtosis)[order],
+        kurtosis=np.diagonal(pairs) - 3,
         eps=eps,
         frame=frame,
         status=status,
         report=report,
     )
+
+
+def cumulant_pairs(T: FourTensor, U: np.ndarray) -> np.ndarray:
+    """``E s_i^2 s_j^2`` of the signals of unit rows ``U (n, r)``, from the cumulant of whitened samples."""
+    B = pack_rank_one(U.astype(T.like.dtype))
+    inner = U @ U.T
+    return np.asarray(to_numpy(B.T @ T.apply(B)), dtype=np.float64) + 1 + 2 * inner**2
 
 
 def residual_norm(T: FourTensor, U: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, float]:
@@ -370,7 +390,7 @@ def uncertainties(refined: Refined, frame: Frame) -> np.ndarray:
 def status_of(certificates: np.ndarray, trimmed: int) -> Status:
     """What happened, in words."""
     n, certified = certificates.shape[0], int(np.sum(is_certified(certificates)))
-    note = f" {trimmed} samples were left out, for each outweighed all others together." if trimmed else ""
+    note = f" {trimmed} samples were left out, far longer than all others." if trimmed else ""
     if certified == n:
         return Status("complete", f"{n} atoms found and certified.{note}")
     if 2 * certified < n:

@@ -39,6 +39,7 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         *,
         refine: bool = True,
         moment: str = "auto",
+        temperature: float | None = None,
         frame: Frame | None = None,
         known_components: Any = None,
         random_state: Any = 0,
@@ -46,6 +47,7 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         self.n_components = n_components
         self.refine = refine
         self.moment = moment
+        self.temperature = temperature
         self.frame = frame
         self.known_components = known_components
         self.random_state = random_state
@@ -78,6 +80,7 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
                 known=known,
                 refine=bool(self.refine),
                 form=self.moment,
+                temperature=self.temperature,
                 rng=check_random_state(self.random_state),
                 callback=progress,
             )
@@ -138,6 +141,10 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
                 raise ValueError(f"n_components must lie between 1 and the {d} features; got {n}.")
         if not isinstance(self.moment, str) or self.moment not in FORMS:
             raise ValueError(f"moment must be one of {', '.join(FORMS)}; got {self.moment!r}.")
+        beta: Any = self.temperature
+        number = isinstance(beta, int | float | np.number) and not isinstance(beta, bool)
+        if beta is not None and not (number and 0 <= beta < np.inf):
+            raise ValueError(f"temperature must be a number, finite and not negative, or None; got {beta!r}.")
         if self.frame is not None and not isinstance(self.frame, Frame):
             raise ValueError(f"frame must be a quartic.Frame or None; got {type(self.frame).__name__}.")
         if self.frame is not None and self.frame.mean.shape != (d,):
@@ -156,6 +163,10 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         self.frame_ = learned.frame
         self.status_ = learned.status
         self.report_ = learned.report
+        self.temperature_ = learned.report.temperature
+        self.effective_samples_ = learned.report.effective
+        self.tau_ = learned.report.tau
+        self.groups_ = [np.array(group) for group in learned.report.groups]
         self.n_components_ = learned.components.shape[0]
         self.n_iter_ = learned.report.passes
         self.n_samples_seen_ = samples
@@ -201,6 +212,7 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
             "n_components": n,
             "refine": bool(self.refine),
             "moment": self.moment,
+            "temperature": None if self.temperature is None else float(self.temperature),
             "random_state": seed,
         }
         text = {"report": report, "status": vars(kept.status), "settings": settings, "samples": self.n_samples_seen_}
@@ -255,6 +267,10 @@ class SpectralDictionaryLearning(_SpectralEstimator):
     moment : {"auto", "accumulated", "implicit"}, default="auto"
         How the fourth moment is held: as a packed matrix, or implicitly by its samples; chosen by operations and
         memory.
+    temperature : float, optional
+        The ``beta`` of weights ``exp(-beta ||z||^2)`` for the whitened samples of the spectral stage: samples with
+        few active atoms count more.  Chosen by effective sample size when not given; where supports are strongly
+        correlated, weights inside groups of atoms are used besides.  0 for plain moments, and nothing else.
     frame : Frame, optional
         Centre and whitener to use, from ``Covariance().update(...).frame()``; computed from the samples when not given.
     known_components : array-like of shape (m, n_features), optional
@@ -281,6 +297,12 @@ class SpectralDictionaryLearning(_SpectralEstimator):
         Codes below it are set to zero by ``transform``; zeros when the data are not exactly sparse.
     kurtosis_ : ndarray of shape (n_components,)
         Excess kurtosis of each atom's codes, on the samples of the spectral stage.
+    temperature_, effective_samples_ : float
+        The ``beta`` that was used, 0 for plain moments, and the effective sample size of the spectral stage.
+    tau_ : float
+        How far atoms occur together: the largest ``E x_i^2 x_j^2`` over the fourth moments of both, as measured.
+    groups_ : list of ndarray
+        Indices of atoms that occur together, a group each; single atoms are in none.
     eps_ : float
         Spectral norm of the part of the whitened cumulant that the atoms do not explain.
     frame_ : Frame
@@ -339,6 +361,8 @@ class SpectralICA(_SpectralEstimator):
         Whether to refine the sources on all samples.
     moment : {"auto", "accumulated", "implicit"}, default="auto"
         How the fourth moment is held; see :class:`SpectralDictionaryLearning`.
+    temperature : float, optional
+        Weights of the samples; see :class:`SpectralDictionaryLearning`.
     frame : Frame, optional
         Centre and whitener to use; computed from the samples when not given.
     known_components : array-like of shape (m, n_features), optional
@@ -357,8 +381,8 @@ class SpectralICA(_SpectralEstimator):
         Pre-whitening matrix, from the samples to uncorrelated coordinates of variance 1.
     kurtosis_ : ndarray of shape (n_components,)
         Excess kurtosis of each source, with its sign, on the samples of the spectral stage.
-    certificates_, certified_, uncertainty_, eps_, frame_, status_, report_, learned_, moment_, n_components_,
-    n_iter_, n_samples_seen_
+    certificates_, certified_, uncertainty_, temperature_, effective_samples_, tau_, groups_, eps_, frame_, status_,
+    report_, learned_, moment_, n_components_, n_iter_, n_samples_seen_
         As in :class:`SpectralDictionaryLearning`.
 
     Examples

@@ -30,6 +30,14 @@ class LearningReport:
         ``accumulated`` or ``implicit``: how the fourth moment was held.
     temperature : float
         The ``beta`` of the weights ``exp(-beta ||z||^2)`` in the spectral stage; 0 when plain moments were used.
+    effective : float
+        Effective sample size of the spectral stage, under its weights.
+    local : int
+        Atoms that are certified by local tempering, in a subspace of atoms that occur together.
+    tau : float
+        The tau of the coefficients: the largest ``E x_i^2 x_j^2`` over the fourth moments of both, as measured.
+    groups : list of list of int
+        Atoms that occur together, by the correlations of their energies; single ones are left out.
     window : tuple of int
         ``(a, b)``: eigenvalues ``a`` to ``b`` of the cumulant were skipped as pair terms; ``(0, 0)`` for the top of
         the spectrum.
@@ -54,6 +62,10 @@ class LearningReport:
     subsample_reason: str
     form: str
     temperature: float
+    effective: float
+    local: int
+    tau: float
+    groups: list[list[int]]
     window: tuple[int, int]
     spectrum: np.ndarray
     sweeps: int
@@ -68,6 +80,8 @@ class LearningReport:
             f"dimension   {self.dim}: {self.frame_reason}",
             f"atoms       {self.rank_reason}",
             f"spectral    {self.subsample} samples, {self.form}: {self.subsample_reason}",
+            f"weights     temperature {self.temperature:.3g}, {self.effective:.0f} effective samples",
+            f"supports    tau {self.tau:.2f}, {len(self.groups)} groups; {self.local} atoms by local tempering",
             f"refinement  {self.refinement}",
             f"time        {sum(self.timings.values()):.2f} s",
         ]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from quartic.algorithms.certify import is_certified
 from quartic.algorithms.recover import polar
 from quartic.algorithms.refine import (
     ClippedScore,
@@ -27,6 +28,7 @@ from quartic.samples import Samples
 from quartic.search import Search
 from quartic.spectral import POLISH_STEPS, SPARSE_LEAST, SPARSE_ROWS, Spectral
 
+NEAR = 0.85  # squared cosine, of 22.5 degrees: an atom that moves farther may have gone over to another
 ROTATIONS = 4  # random starts where the spectral one is not certified; arbitrary
 LOCAL_STEPS = 100  # of the fixed point from a random start
 PASSES = 4  # over all samples in each stage of the refinement, at most; a spectral start needs one or two
@@ -79,16 +81,40 @@ class Refined:
 
 
 def refined_from(
-    data: Samples, covariance: Covariance, frame: Frame, spectral: Spectral, rng: np.random.Generator, progress: Any
+    data: Samples,
+    covariance: Covariance,
+    frame: Frame,
+    spectral: Spectral,
+    start: np.ndarray,
+    rng: np.random.Generator,
+    progress: Any,
 ) -> Refined:
-    """Refinement from the axes of ``frame``, which the spectral stage found: local, then exact or on all samples."""
+    """Refinement from the axes of ``frame``, which the spectral stage found: local, then exact or on all samples.
+
+    ``start (n, r)`` are these axes in the coordinates of the search.  Where local tempering found them no later stage
+    may lose what it certified: with strongly correlated supports other axes can look better to a local method.
+    """
     n = frame.dim
+    local = spectral.found.local
+
+    def doubts(U: np.ndarray) -> int:
+        return 0 if spectral.found.doubt is None else int(np.sum(spectral.found.doubt(U)))
+
+    most = 0 if local is None else doubts(start)
+
+    def loses(W: np.ndarray) -> bool:
+        """Whether an atom that local tempering found is left, or more of them are doubtful than before."""
+        if local is None or local.atoms.shape[0] == 0:
+            return False
+        U = atoms_of(W) @ start
+        near = np.max((local.atoms @ U.T) ** 2, axis=1)
+        return bool(np.any(near < NEAR)) or doubts(U) > most
+
     part = data.part(spectral.rows)
     everything: Source = part if spectral.rows.shape[0] == data.Y.shape[0] else data.everything
-    if spectral.found.certified == n:
-        W, _, _ = orthogonal(part, frame.forward, np.eye(n), POLISH_STEPS)
-    else:
-        W = best_start(part, frame, rng)
+    sure = is_certified(spectral.found.certify(start)) | spectral.found.tangled
+    W = best_start(part, frame, sure, rng)
+    W = np.eye(n) if loses(W) else W
     progress(1)
 
     floor = max(ROUNDING * rounding_floor(data, frame), 1e-12)
@@ -100,48 +126,67 @@ def refined_from(
         thresholds = np.maximum(CODE_FLOOR * last.residual, floor)
         return Refined(last.W, [], story, 0, last.offset, thresholds, last.residual)
 
-    W, means, passes = orthogonal(everything, frame.forward, W, PASSES)
+    if local is not None:
+        # Tangled: the likelihood keeps right axes, which tanh may leave; neither finds them.
+        best = likely(part, everything, frame, np.eye(n))
+        if not loses(best.W):
+            progress(4)
+            return best
+    plain = constrained(everything, covariance, frame, W)
     progress(3)
-    # The orthogonal estimate inherits the error of the covariance, half by half: W C W' = Id is its constraint.
-    shapes = [W @ frame.forward.T @ covariance.half(h) @ frame.forward @ W.T - np.eye(n) for h in (0, 1)]
-    both = np.all(means.weight > 0)
-    directions = [orthogonal_direction(*means.of(h)) + shape / 2 for h, shape in enumerate(shapes) if both]
-    plain = Refined(W, half_atoms(W, directions), f"orthogonal fixed point, {passes} passes", passes)
-
-    signals = np.concatenate([rows @ frame.forward.astype(rows.dtype) for _, rows, _ in part()])
-    V = W
-    for _ in range(FREE_STEPS):
-        score = ClippedScore.fit(signals @ V.T.astype(signals.dtype))
-        before = V
-        V, means, _ = free(part, frame.forward, V, score, 1)
-        if np.max(np.abs(V - before)) < 1e-3:
-            break
-    V, means, more = free(everything, frame.forward, V, score, PASSES)
+    if loses(plain.W):
+        story = "none: local methods leave the axes that are certified"
+        return Refined(np.eye(n), half_estimates(spectral.found, start), story, plain.passes)
+    best = likely(part, everything, frame, plain.W)
     progress(4)
-    best = Refined(
-        V,
-        half_atoms(V, [free_direction(*means.of(h)) for h in (0, 1) if both]),
-        f"maximum likelihood, {passes + more} passes",
-        passes + more,
-    )
+    passes = plain.passes + best.passes
     # A specification test (Hausman): both estimates are consistent where the model holds, and one is efficient.
     moved = sines(best.atoms, plain.atoms) ** 2
     allowed = HAUSMAN * (sines(*plain.halves) / 2) ** 2 if plain.halves else np.zeros(n)
     typical = np.median(allowed)
-    if np.median(moved) <= typical and np.all(moved <= HAUSMAN * np.maximum(allowed, typical)):
-        return best
-    return replace(
-        plain,
-        story=plain.story + "; the likelihood disagrees with it, as it does when noise is not white",
-        passes=passes + more,
-    )
+    if np.median(moved) <= typical and np.all(moved <= HAUSMAN * np.maximum(allowed, typical)) and not loses(best.W):
+        return replace(best, story=f"maximum likelihood, {passes} passes", passes=passes)
+    story = plain.story + "; the likelihood disagrees with it, as it does when noise is not white"
+    return replace(plain, story=story, passes=passes)
 
 
-def best_start(part: Source, frame: Frame, rng: np.random.Generator) -> np.ndarray:
-    """The best local optimum from the axes of ``frame`` and a few random rotations: the one farthest from Gaussian."""
+def constrained(everything: Source, covariance: Covariance, frame: Frame, W: np.ndarray) -> Refined:
+    """The orthogonal estimate on all samples, from ``W (n, n)``."""
+    W, means, passes = orthogonal(everything, frame.forward, W, PASSES)
+    # It inherits the error of the covariance, half by half: W C W' = Id is its constraint.
+    shapes = [W @ frame.forward.T @ covariance.half(h) @ frame.forward @ W.T - np.eye(frame.dim) for h in (0, 1)]
+    both = np.all(means.weight > 0)
+    directions = [orthogonal_direction(*means.of(h)) + shape / 2 for h, shape in enumerate(shapes) if both]
+    return Refined(W, half_atoms(W, directions), f"orthogonal fixed point, {passes} passes", passes)
+
+
+def likely(part: Source, everything: Source, frame: Frame, W: np.ndarray) -> Refined:
+    """The most likely estimate, from ``W (n, n)``: its score is fitted on a part of the samples, then all are used."""
+    signals = np.concatenate([rows @ frame.forward.astype(rows.dtype) for _, rows, _ in part()])
+    for _ in range(FREE_STEPS):
+        score = ClippedScore.fit(signals @ W.T.astype(signals.dtype))
+        before = W
+        W, _, _ = free(part, frame.forward, W, score, 1)
+        if np.max(np.abs(W - before)) < 1e-3:
+            break
+    W, means, passes = free(everything, frame.forward, W, score, PASSES)
+    directions = [free_direction(*means.of(h)) for h in (0, 1) if np.all(means.weight > 0)]
+    return Refined(W, half_atoms(W, directions), f"maximum likelihood, {passes} passes", passes)
+
+
+def best_start(part: Source, frame: Frame, sure: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The local optimum from the axes of ``frame``; or the best of several, where not all of them are ``sure (n,)``.
+
+    The others start from a random rotation of the axes that are not; the best is the one farthest from Gaussian.
+    """
     n = frame.dim
+    if np.all(sure):
+        return orthogonal(part, frame.forward, np.eye(n), POLISH_STEPS)[0]
     Z = np.concatenate([rows @ frame.forward.astype(rows.dtype) for _, rows, _ in part()])
-    rotations = [np.eye(n), *(polar(rng.standard_normal((n, n))) for _ in range(ROTATIONS))]
+    free_axes = np.flatnonzero(~sure)
+    rotations = [np.eye(n) for _ in range(1 + ROTATIONS)]
+    for rotation in rotations[1:]:
+        rotation[np.ix_(free_axes, free_axes)] = polar(rng.standard_normal((free_axes.size, free_axes.size)))
     optima = [orthogonal(part, frame.forward, rotation, LOCAL_STEPS)[0] for rotation in rotations]
     return max(optima, key=lambda W: contrast(Z @ W.T.astype(Z.dtype)))
 

@@ -16,7 +16,13 @@ from typing import Protocol
 import numpy as np
 
 from quartic._arrays import to_numpy
-from quartic.algorithms.certify import DETERMINED, is_certified, pair_energy, split_certificates
+from quartic.algorithms.certify import (
+    DETERMINED,
+    contradicted,
+    half_bounds,
+    is_certified,
+    pair_energy,
+)
 from quartic.algorithms.postprocess import evaluate, postprocess
 from quartic.algorithms.recover import deflate_span, polar, recover
 from quartic.algorithms.select import windows
@@ -55,6 +61,42 @@ class Halved(Protocol):
 
 
 @dataclass(frozen=True)
+class Certified:
+    """Vectors with what is proven of them.
+
+    Attributes
+    ----------
+    atoms : ndarray of shape (m, r)
+        Unit rows.
+    bounds : ndarray of shape (m,)
+        Lower bounds on their squared correlation with an atom.
+    """
+
+    atoms: np.ndarray
+    bounds: np.ndarray
+
+    @property
+    def axes(self) -> np.ndarray:
+        """The nearest orthonormal rows."""
+        return polar(self.atoms) if self.atoms.shape[0] else self.atoms
+
+    def only(self, mask: np.ndarray) -> Certified:
+        """Some of them."""
+        return Certified(self.atoms[mask], self.bounds[mask])
+
+    def and_also(self, other: Certified) -> Certified:
+        """Both."""
+        return Certified(np.concatenate((self.atoms, other.atoms)), np.concatenate((self.bounds, other.bounds)))
+
+    def prove(self, U: np.ndarray) -> np.ndarray:
+        """What they prove of other unit rows ``U (k, r)``: the angle to the nearest is added to its own."""
+        if self.atoms.shape[0] == 0:
+            return np.zeros(U.shape[0])
+        angle = np.arccos(np.clip(np.abs(U @ self.atoms.T), 0.0, 1.0)) + np.arccos(np.sqrt(self.bounds))
+        return np.cos(np.minimum(np.min(angle, axis=1), np.pi / 2)) ** 2
+
+
+@dataclass(frozen=True)
 class Search:
     """What the spectral stage found.
 
@@ -71,6 +113,12 @@ class Search:
     sweeps : int
     moment : Halved
         What it was found in.
+    local : Certified or None
+        What local tempering proved instead, where it was needed; see ``quartic.local``.
+    tangled : bool
+        Whether atoms that are not certified occur together, so that no local method can be trusted with them.
+    doubt : callable or None
+        From unit rows ``(m, r)``, a mask of those that the samples do not bear out.
     """
 
     atoms: np.ndarray
@@ -79,6 +127,9 @@ class Search:
     window: tuple[int, int]
     sweeps: int
     moment: Halved
+    local: Certified | None = None
+    tangled: bool = False
+    doubt: Callable[[np.ndarray], np.ndarray] | None = None
 
     @cached_property
     def certificates(self) -> np.ndarray:
@@ -98,11 +149,17 @@ class Search:
         """
         if not self.halves:
             return np.zeros(U.shape[0])
-        T = self.moment.cumulant()
-        values = np.abs(to_numpy(evaluate(T, U.astype(T.like.dtype)).values))
-        variance = np.sum((U @ self.moment.covariance()) * U, axis=1)
-        least = SIGNIFICANT * variance**2 * np.sqrt(24 / self.moment.effective.sum())
-        return np.where(values > least, split_certificates(U, self.halves), 0.0)
+        wrong = np.zeros(U.shape[0], dtype=bool) if self.doubt is None else self.doubt(U)
+        if self.local is None:
+            T = self.moment.cumulant()
+            values = np.abs(to_numpy(evaluate(T, U.astype(T.like.dtype)).values))
+            variance = np.sum((U @ self.moment.covariance()) * U, axis=1)
+            wrong |= values <= SIGNIFICANT * variance**2 * np.sqrt(24 / self.moment.effective.sum())
+            bounds = half_bounds(U, self.halves)
+        else:
+            # Supports are tangled: local tempering knows better than the top of the spectrum.
+            bounds = self.local.prove(U)
+        return np.where(wrong | contradicted(U, bounds), 0.0, bounds)
 
 
 def search(
@@ -132,51 +189,12 @@ def search(
         Whether the span of all samples, and the atoms in it, are iterated to rounding: where no refinement follows, the
         answer should not depend on a random start.
     """
-    halves, whole = rng.spawn(2)  # the answer of the whole does not depend on what the halves drew
-    both, sweeps = _from_halves(moment, n, known, halves, progress, polish)
-    return _from_whole(moment, n, known, whole, progress, both, sweeps, tight)
-
-
-def search_if_certified(
-    moment: Halved,
-    n: int,
-    known: np.ndarray,
-    rng: np.random.Generator,
-    progress: Callable[[int], None] | None = None,
-    polish: Polish | None = None,
-) -> Search | None:
-    """As :func:`search`; but where the two halves do not certify ``n`` atoms it ends with them, and None."""
-    halves, whole = rng.spawn(2)
-    both, sweeps = _from_halves(moment, n, known, halves, progress, polish)
-    certified = int(np.sum(is_certified(split_certificates(both[0][0], both)))) if both else 0
-    return _from_whole(moment, n, known, whole, progress, both, sweeps) if certified == n else None
-
-
-def _from_halves(
-    moment: Halved,
-    n: int,
-    known: np.ndarray,
-    rng: np.random.Generator,
-    progress: Callable[[int], None] | None,
-    polish: Polish | None,
-) -> tuple[list[Half], int]:
-    spectra = [_top(moment.cumulant(half), n, rng, progress) for half in _halves(moment)]
-    both = _both([s.head(n).flattened() for s in spectra], known, rng, polish)
-    return both, sum(s.sweeps for s in spectra)
-
-
-def _from_whole(
-    moment: Halved,
-    n: int,
-    known: np.ndarray,
-    rng: np.random.Generator,
-    progress: Callable[[int], None] | None,
-    both: list[Half],
-    sweeps: int,
-    tight: bool = False,
-) -> Search:
-    whole = _top(moment.cumulant(), n, rng, progress, tight)
-    return _found(moment, whole, whole.head(n).flattened(), both, TOP, known, rng, sweeps + whole.sweeps, tight)
+    for_halves, for_whole = rng.spawn(2)  # the answer of the whole does not depend on what the halves drew
+    spectra = [_top(moment.cumulant(half), n, for_halves, progress) for half in _halves(moment)]
+    both = _both([s.head(n).flattened() for s in spectra], known, for_halves, polish)
+    whole = _top(moment.cumulant(), n, for_whole, progress, tight)
+    sweeps = whole.sweeps + sum(s.sweeps for s in spectra)
+    return _found(moment, whole, whole.head(n).flattened(), both, TOP, known, for_whole, sweeps, tight)
 
 
 def _top(

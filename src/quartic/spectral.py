@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from quartic._arrays import available_memory, packed_dim
 from quartic._progress import Stages
+from quartic.algorithms.certify import CERTIFIED
 from quartic.algorithms.recover import polar
 from quartic.algorithms.refine import Source, orthogonal
 from quartic.algorithms.temper import Tempering, tempering
 from quartic.algorithms.truncate import spectral_norm
+from quartic.local import Cloud, convincing, doubtful, tangled, untangle
 from quartic.moments import FourthMoment, Frame, ImplicitMoment, half_of, row_hash
 from quartic.samples import Samples
-from quartic.search import Halved, Search, search, search_if_certified, search_window
+from quartic.search import Certified, Halved, Search, search, search_window
 from quartic.tensors.combine import Congruence, Sum
 
 SUBSAMPLE = 2  # times r^2: samples that feed the spectral stage at first; measured, mostly enough for tau <= 1/4
@@ -23,6 +26,7 @@ LARGEST, LARGEST_LEAST = 16, 1 << 16  # times r^2, and at least: where the subsa
 SPARSE_ROWS, SPARSE_LEAST = 50, 2000  # times n, and at least: samples of the sparse stage, far more than determine it
 GAUSSIAN = 2.0  # times its sampling error: a cumulant that is no larger is none
 WINDOW = 8  # times r^2: effective samples from which on windows are tried; with few, one of many looks good by chance
+AMPLE = 0.6  # certificates by local tempering that end the growth of the subsample
 POLISH_STEPS = 10  # of the fixed point on a half of the samples
 
 
@@ -42,9 +46,19 @@ class Spectral:
 
 
 def spectral_stage(
-    data: Samples, frame: Frame, n: int, known: np.ndarray, form: str, rng: np.random.Generator, stages: Stages
+    data: Samples,
+    frame: Frame,
+    n: int,
+    known: np.ndarray,
+    form: str,
+    rng: np.random.Generator,
+    stages: Stages,
+    beta: float | None = None,
 ) -> Spectral:
-    """The spectral stage on a subsample that doubles until every atom is certified, or it is large enough."""
+    """The spectral stage on a subsample that doubles until every atom is certified, or it is large enough.
+
+    ``beta`` sets the weights ``exp(-beta ||z||^2)``; when it is 0, plain moments are all that is used.
+    """
     m = data.Y.shape[0]
     size = min(m, max(SUBSAMPLE * frame.dim**2, SPARSE_ROWS * n, SPARSE_LEAST))
     share, rows, squares = 0.0, np.zeros(0, dtype=np.intp), np.zeros(0)
@@ -57,7 +71,8 @@ def spectral_stage(
             share, rows = part, np.concatenate((rows, fresh))
             squares = np.concatenate((squares, data.squared_norms(fresh, frame)))
             # One temperature for all rounds, so that their moments add.
-            temper = tempering(squares) if temper is None else temper
+            if temper is None:
+                temper = tempering(squares) if beta is None else Tempering(beta, tempering(squares).least)
             weights = temper.weights(squares) * data.weight(rows)
             chosen = choose_form(form, rows.shape[0], frame.dim, n)
             if isinstance(moment, FourthMoment) and chosen == "accumulated":
@@ -68,22 +83,41 @@ def spectral_stage(
         with stages("search") as progress:
             polish = Polish(data.part(rows), frame, n, rng)
             last = share == 1 or size >= max(LARGEST * frame.dim**2, LARGEST_LEAST)
-            look = top_or_window if last else search_if_certified
-            found = look(moment, n, known, rng, progress, polish)
-        if found is not None:
+            cloud = cloud_of(data, frame, rows)
+            found = replace(search(moment, n, known, rng, progress, polish), doubt=partial(doubtful, cloud))
+        correlated = n == frame.dim and tangled(cloud.seen_in(complete(found.atoms, n, n, rng)))
+        if found.certified < n and correlated and beta != 0:
+            with stages("untangle") as progress:
+                given = Certified(known, np.ones(known.shape[0]))
+                others = slice(known.shape[0], None)
+                sure = given.and_also(convincing(found.atoms[others], found.certificates[others]))
+                result = untangle(cloud, sure, rng, progress, thorough=last)
+                sceptic = partial(doubtful, cloud, gaussian=True)
+                found = replace(
+                    found, atoms=result.atoms, local=result.certified, tangled=result.tangled, doubt=sceptic
+                )
+        # Where local tempering was needed the refinement may move atoms by their error, so that it must be small.
+        if last or np.sum(found.certificates > (CERTIFIED if found.local is None else AMPLE)) == n:
             break
         size *= 2
-    if found.certified < n:
+    if found.certified < n and temper.beta > 0:
         # Weights assume that signs are independent; where they are not, as with skewed sources, plain moments may do.
         with stages("moment"):
             plain = moment_of(data, frame, rows, data.weight(rows), chosen)
         with stages("search") as progress:
-            other = top_or_window(plain, n, known, rng, progress, polish)
+            other = replace(top_or_window(plain, n, known, rng, progress, polish), doubt=found.doubt)
         if other.certified > found.certified:
             found, moment, temper = other, plain, Tempering(0.0, 0.0)
     certified = f"{found.certified} of {n} atoms are certified"
     reason = f"{certified}, more samples are left to the refinement" if share < 1 else f"all there are, {certified}"
     return Spectral(found, moment, rows, n, "given", rows.shape[0], reason, chosen, temper.beta)
+
+
+def cloud_of(data: Samples, frame: Frame, rows: np.ndarray) -> Cloud:
+    """Some rows in whitened coordinates, in random order."""
+    place = row_hash(rows)
+    order = np.argsort(place, kind="stable")
+    return Cloud(frame.whiten(data.Y[rows[order]], np.float32), half_of(place[order]), data.weight(rows[order]))
 
 
 def moment_of(data: Samples, frame: Frame, rows: np.ndarray, weights: np.ndarray, form: str) -> Halved:

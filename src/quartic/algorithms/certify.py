@@ -171,8 +171,15 @@ def split_certificates(U: Array, halves: Sequence[tuple[Array, FactoredTensor]])
     is added.  The smaller of the two bounds counts, one for each half.
 
     Where a span holds not only ``uu'`` and ``vv'`` but also ``uv' + vu'``, every rotation of ``u`` and ``v`` has
-    ``F`` near 1, and the axes are not determined: nothing is certified there.
+    ``F`` near 1, and the axes are not determined: nothing is certified there.  Nor are atoms certified that
+    contradict each other.
     """
+    bounds = half_bounds(U, halves)
+    return np.where(contradicted(U, bounds), 0.0, bounds)
+
+
+def half_bounds(U: Array, halves: Sequence[tuple[Array, FactoredTensor]]) -> np.ndarray:
+    """The bounds of :func:`split_certificates`, each atom by itself."""
     best = np.ones(U.shape[0])
     rows = np.asarray(to_numpy(U), dtype=np.float64)
     for (found, own), (_, other) in (halves, halves[::-1]):
@@ -186,16 +193,17 @@ def split_certificates(U: Array, halves: Sequence[tuple[Array, FactoredTensor]])
         cosine = np.abs(rows @ np.asarray(to_numpy(found), dtype=np.float64).T)  # (m, k)
         angle = np.min(np.arccos(np.clip(cosine, 0.0, 1.0)) + to_truth, axis=1)
         best = np.minimum(best, np.cos(np.minimum(angle, math.pi / 2)) ** 2)
-    return np.where(_contradicted(rows, np.arccos(np.sqrt(best))), 0.0, best)
+    return best
 
 
-def _contradicted(U: np.ndarray, angles: np.ndarray) -> np.ndarray:
-    """Which of the unit rows ``U (m, r)`` can not lie within ``angles (m,)`` of atoms that are orthogonal.
+def contradicted(U: Array, bounds: np.ndarray) -> np.ndarray:
+    """Which of the unit rows ``U (m, r)`` can not be as close to atoms that are orthogonal as ``bounds (m,)`` say.
 
-    Two that do are at a right angle up to the sum of their own.  Only those that claim to be certified are compared.
+    Two that are lie at a right angle up to the sum of their own.  Only those that claim to be certified are compared.
     """
-    certified = np.cos(angles) ** 2 > CERTIFIED
-    tilt = np.arcsin(np.clip(np.abs(U @ U.T), 0.0, 1.0))  # from a right angle
+    rows = np.asarray(to_numpy(U), dtype=np.float64)
+    angles, certified = np.arccos(np.sqrt(bounds)), is_certified(bounds)
+    tilt = np.arcsin(np.clip(np.abs(rows @ rows.T), 0.0, 1.0))  # from a right angle
     np.fill_diagonal(tilt, 0.0)
     wrong = (tilt > angles[:, None] + angles[None, :] + TILT) & certified[:, None] & certified[None, :]
     return np.any(wrong, axis=1)

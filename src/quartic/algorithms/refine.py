@@ -186,14 +186,16 @@ def contrast(S: np.ndarray) -> float:
     return float(np.sum((mean - 0.374567207) ** 2))  # E log cosh of a standard Gaussian
 
 
-def sample_kurtosis(source: Source, unmixing: np.ndarray) -> np.ndarray:
-    """Excess kurtosis of the signals ``rows @ unmixing (d, n)``."""
-    powers, total = np.zeros((2, unmixing.shape[1])), 0.0
+def pair_moments(source: Source, unmixing: np.ndarray) -> np.ndarray:
+    """``E s_i^2 s_j^2 / (E s_i^2 E s_j^2)`` of the signals ``rows @ unmixing (d, n)``; the kurtosis on the diagonal."""
+    n = unmixing.shape[1]
+    second, fourth, total = np.zeros(n), np.zeros((n, n)), 0.0
     for _, rows, w in source():
         squares = (rows @ unmixing.astype(rows.dtype)).astype(np.float64) ** 2
-        powers += np.stack((w @ squares, w @ squares**2))
+        second += w @ squares
+        fourth += (squares * w[:, None]).T @ squares
         total += w.sum()
-    return powers[1] * total / powers[0] ** 2 - 3
+    return fourth * total / (second[:, None] * second)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ STAGES = {  # of a fit, in words
     "covariance": "whitening the samples",
     "moment": "taking fourth moments",
     "search": "searching the spectrum",
+    "untangle": "untangling correlated atoms, {} certified",
     "refine": "refining the atoms",
     "measure": "measuring what is left",
 }

@@ -1,0 +1,103 @@
+"""Runs of the dictionary learner in which every certificate is checked against the truth, several at a time."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import quartic
+from benchmarks import solvers
+from benchmarks.objective import squared
+from benchmarks.problems import SamplesProblem
+from quartic.algorithms.certify import is_certified
+from quartic.datasets import nice_samples
+from quartic.metrics import match
+
+SLACK = 1e-9  # rounding of a correlation
+NEAR, FOUND = 0.95, 0.99  # squared correlations at which an atom counts
+
+
+@dataclass(frozen=True)
+class Job:
+    """One fit of ``SpectralDictionaryLearning``, and of peers on the same samples.
+
+    Attributes
+    ----------
+    problem : SamplesProblem
+    seed : int
+    options : dict
+        Of the estimator.
+    peers : tuple of str
+        Solvers.
+    """
+
+    problem: SamplesProblem
+    seed: int
+    options: dict[str, Any] = field(default_factory=dict)
+    peers: tuple[str, ...] = ()
+
+
+def whitened(Y: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Squared correlations ``(n, k)`` of atoms ``A (n, d)`` and ``B (k, d)``, whitened by samples ``Y (m, d)``."""
+    C = np.cov(Y, rowvar=False)
+    F, G = np.linalg.solve(C, A.T), np.linalg.solve(C, B.T)
+    return (A @ G) ** 2 / np.outer(np.sum(A.T * F, axis=0), np.sum(B.T * G, axis=0))
+
+
+def run(job: Job) -> dict[str, Any]:
+    """One row: what was found, what was certified, and what was certified wrongly."""
+    drawn = nice_samples(**asdict(job.problem), random_state=job.seed)
+    Y, A, n = drawn.samples, drawn.components, job.problem.n
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is lost shows in the row
+        start = time.perf_counter()
+        model = quartic.SpectralDictionaryLearning(n, random_state=job.seed, **job.options).fit(Y)
+        seconds = time.perf_counter() - start
+        peers = {name: squared(A, solvers.load(name)(Y, n, job.seed)) for name in job.peers}
+    B, certificates = np.asarray(model.components_), np.asarray(model.certificates_)
+    pairs = match(A, B)
+    # A whitener needs samples, and must not be made by outliers.
+    table = whitened(Y[~drawn.outliers], A, B) if Y.shape[0] > 2 * n else np.ones((n, n))
+    row = {**job.problem.as_dict(), "seed": job.seed, "options": job.options, "tau": drawn.tau, "seconds": seconds}
+    row |= {"near": int(np.sum(pairs.squared >= NEAR)), "found": int(np.sum(pairs.squared >= FOUND))}
+    row |= {"worst": float(np.min(pairs.squared)), "certified": int(np.sum(is_certified(certificates)))}
+    row |= {"wrong": int(np.sum(certificates > np.max(table, axis=0) + SLACK)), "local": model.report_.local}
+    row |= {"tau_measured": model.tau_, "groups": len(model.groups_), "status": model.status_.code}
+    row["peers"] = {
+        name: {"near": int(np.sum(values >= NEAR)), "found": int(np.sum(values >= FOUND))}
+        for name, values in peers.items()
+    }
+    return row
+
+
+def run_all(jobs: Iterable[Job], processes: int) -> list[dict[str, Any]]:
+    """All jobs, one thread each, in the order they were given; a line for each while they run."""
+    rows = []
+    with ProcessPoolExecutor(processes, initializer=threadpool_limits, initargs=(1,)) as pool:
+        for row in pool.map(run, jobs):
+            print(
+                f"{row['problem']} {row['options'] or ''} seed {row['seed']}: {row['near']} of {row['n']}, "
+                f"{row['certified']} certified, {row['wrong']} wrong, {row['seconds']:.1f} s",
+                flush=True,
+            )
+            rows.append(row)
+    return rows
+
+
+def by_problem(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Rows of one problem and its options together."""
+    keys = dict.fromkeys((row["problem"], str(row["options"])) for row in rows)
+    return [[row for row in rows if (row["problem"], str(row["options"])) == key] for key in keys]
+
+
+def peer_share(rows: list[dict[str, Any]], name: str, level: str = "near") -> float | None:
+    """The mean share of the atoms that a peer finds, over the seeds it was run on."""
+    shares = [row["peers"][name][level] / row["n"] for row in rows if name in row["peers"]]
+    return float(np.mean(shares)) if shares else None
