@@ -28,11 +28,13 @@ from quartic.algorithms.refine import orthogonal, orthogonal_step, statistics, t
 from quartic.algorithms.temper import (
     active,
     effective,
+    energy_correlations,
     groups,
     heavy,
     kurtosis,
     ladder,
     least_correlation,
+    overlaps,
     plane_contrasts,
     tempering,
     together,
@@ -53,8 +55,10 @@ CHANCE = (
 )
 MARGIN = 2.0  # times the angle by which an atom, or a subspace, seems to be off: few samples tell no more
 DOUBTING = 16384  # samples that are enough to doubt an atom
+OVERLAP = -0.15  # at small norms, from which on two signals are looked at; two sparse atoms have -0.3 or less
 SURE = 4.0  # standard errors of the kurtosis of Gaussian samples
 BESIDE = 4  # directions beside an atom in which its symmetry is tried
+AT_MOST = 0.75  # of what is possible: an asymmetry that the samples must exclude
 SIGNIFICANT, MATTERS = 5.0, 0.25  # standard errors, and a part of what is possible: an asymmetry that counts
 CONFIRMED, REFUTED = 3.0, -4.0  # standard errors of a contrast in the plane of two atoms
 STEPS = 60  # of the orthogonal iteration, from a random start
@@ -187,36 +191,40 @@ def _trials(cloud: Cloud, rng: np.random.Generator) -> list[Solved]:
     return trials
 
 
-def doubtful(cloud: Cloud, U: np.ndarray, least: float = CONFIRMED, *, gaussian: bool = False) -> np.ndarray:
+def doubtful(cloud: Cloud, U: np.ndarray, least: float = CONFIRMED, *, sceptical: bool = False) -> np.ndarray:
     """Which of the unit rows ``U (m, r)`` may not be atoms, if small norms mean few active atoms.
 
     Fourth moments do not tell two atoms that occur together from the same two turned by 45 degrees.  Samples of small
     norm in their plane do: they are sparse in the right axes.  So two rows that belong together must show it, and a
     row beside them must not show the opposite.  Only signals with tails heavier than Gaussian are compared: others are
-    sparse in no axes.  ``least`` is the contrast in standard errors that two must show; with ``gaussian``, directions
-    that may be Gaussian are doubtful too.
+    sparse in no axes.  ``least`` is the contrast in standard errors that two must show.  With ``sceptical``, where
+    supports are known to be tangled, less is enough to look at two, and directions that may be Gaussian, or for which
+    there are too few samples to tell, are doubtful too.
     """
     m, r = U.shape
     cloud = cloud.seen_in(np.concatenate((U, _complement(U, r)))).first(DOUBTING)
-    R = together(cloud.Z, cloud.weights)
+    # Atoms hardly overlap where their norm is small: what does is looked at, and so is what belongs together.
+    enough = least_correlation(effective(cloud.weights)) / (2 if sceptical else 1)
+    belong = energy_correlations(cloud.Z, cloud.weights) > enough
     sparse = heavy(cloud.Z, cloud.weights)
-    belong = (least_correlation(effective(cloud.weights)) < R) & sparse & sparse[:, None]
-    pairs = np.argwhere(np.triu(belong)[:m])
-    enough = np.where(pairs[:, 1] < m, least, REFUTED)
+    belong = (belong | (overlaps(cloud.Z, cloud.weights) > OVERLAP)) & sparse & sparse[:, None]
+    pairs = np.argwhere(np.triu(belong, 1)[:m])
+    shown = np.where(pairs[:, 1] < m, least, REFUTED)
     # The kurtosis of m Gaussian samples errs by sqrt(24 / m).
     error = np.sqrt(24 / max(effective(cloud.weights), 1.0))
-    wrong = gaussian & (np.abs(kurtosis(cloud.Z, cloud.weights) - 3) <= SURE * error)
-    wrong[pairs[plane_contrasts(cloud.Z, cloud.weights, pairs) < enough]] = True
-    tangled = np.unique(pairs[pairs < m])
-    wrong[tangled] |= asymmetric(cloud, tangled)
+    wrong = sceptical & (np.abs(kurtosis(cloud.Z, cloud.weights) - 3) <= SURE * error)
+    wrong[pairs[plane_contrasts(cloud.Z, cloud.weights, pairs) < shown]] = True
+    alike = np.unique(pairs[pairs < m])
+    wrong[alike] |= asymmetric(cloud, alike, strict=sceptical)
     return wrong[:m]
 
 
-def asymmetric(cloud: Cloud, axes: np.ndarray) -> np.ndarray:
+def asymmetric(cloud: Cloud, axes: np.ndarray, *, strict: bool = False) -> np.ndarray:
     """Whether the samples change when the sign of a signal is turned, for some axes of the cloud.
 
     For an atom they do not: ``E[s v v' v''] = 0`` for all ``v`` beside it.  Tried in the few directions in which most
     happens when the signal ``s`` is large.  A mixture of three atoms betrays itself so, ``(a + b + c) / sqrt(3)``.
+    With ``strict`` there must be enough samples to see it.
     """
     Z = cloud.Z.astype(np.float64)
     out = np.zeros(axes.shape[0], dtype=bool)
@@ -235,7 +243,8 @@ def asymmetric(cloud: Cloud, axes: np.ndarray) -> np.ndarray:
             np.sum(cloud.weights[:, None] * V[:, j] ** 2 * V[:, k] ** 2, axis=0)
         )
         total, error = np.abs(np.sum(values, axis=0)), np.sqrt(np.sum(values**2, axis=0))
-        out[place] = bool(np.any((total > SIGNIFICANT * error) & (total > MATTERS * scale)))
+        seen = (total > SIGNIFICANT * error) & (total > MATTERS * scale)
+        out[place] = bool(np.any(seen | (strict & (total + 2 * error > AT_MOST * scale))))
     return out
 
 

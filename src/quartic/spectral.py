@@ -92,7 +92,7 @@ def spectral_stage(
                 others = slice(known.shape[0], None)
                 sure = given.and_also(convincing(found.atoms[others], found.certificates[others]))
                 result = untangle(cloud, sure, rng, progress, thorough=last)
-                sceptic = partial(doubtful, cloud, gaussian=True)
+                sceptic = partial(doubtful, cloud, sceptical=True)
                 found = replace(
                     found, atoms=result.atoms, local=result.certified, tangled=result.tangled, doubt=sceptic
                 )
