@@ -191,7 +191,9 @@ def _trials(cloud: Cloud, rng: np.random.Generator) -> list[Solved]:
     return trials
 
 
-def doubtful(cloud: Cloud, U: np.ndarray, least: float = CONFIRMED, *, sceptical: bool = False) -> np.ndarray:
+def doubtful(
+    cloud: Cloud, U: np.ndarray, least: float = CONFIRMED, *, sceptical: bool = False, symmetry: bool = True
+) -> np.ndarray:
     """Which of the unit rows ``U (m, r)`` may not be atoms, if small norms mean few active atoms.
 
     Fourth moments do not tell two atoms that occur together from the same two turned by 45 degrees.  Samples of small
@@ -199,7 +201,8 @@ def doubtful(cloud: Cloud, U: np.ndarray, least: float = CONFIRMED, *, sceptical
     row beside them must not show the opposite.  Only signals with tails heavier than Gaussian are compared: others are
     sparse in no axes.  ``least`` is the contrast in standard errors that two must show.  With ``sceptical``, where
     supports are known to be tangled, less is enough to look at two, and directions that may be Gaussian, or for which
-    there are too few samples to tell, are doubtful too.
+    there are too few samples to tell, are doubtful too.  ``symmetry`` asks for more accurate rows: see
+    :func:`asymmetric`.
     """
     m, r = U.shape
     cloud = cloud.seen_in(np.concatenate((U, _complement(U, r)))).first(DOUBTING)
@@ -215,7 +218,8 @@ def doubtful(cloud: Cloud, U: np.ndarray, least: float = CONFIRMED, *, sceptical
     wrong = sceptical & (np.abs(kurtosis(cloud.Z, cloud.weights) - 3) <= SURE * error)
     wrong[pairs[plane_contrasts(cloud.Z, cloud.weights, pairs) < shown]] = True
     alike = np.unique(pairs[pairs < m])
-    wrong[alike] |= asymmetric(cloud, alike, strict=sceptical)
+    if symmetry:
+        wrong[alike] |= asymmetric(cloud, alike, strict=sceptical)
     return wrong[:m]
 
 
