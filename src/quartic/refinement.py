@@ -112,7 +112,8 @@ def refined_from(
 
     part = data.part(spectral.rows)
     everything: Source = part if spectral.rows.shape[0] == data.Y.shape[0] else data.everything
-    sure = is_certified(spectral.found.certify(start)) | spectral.found.tangled
+    everyone = spectral.found.tangled or spectral.found.certified == n
+    sure = np.ones(n, dtype=bool) if everyone else is_certified(spectral.found.certify(start))
     W = best_start(part, frame, sure, rng)
     W = np.eye(n) if loses(W) else W
     progress(1)

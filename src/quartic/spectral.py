@@ -27,6 +27,7 @@ SPARSE_ROWS, SPARSE_LEAST = 50, 2000  # times n, and at least: samples of the sp
 GAUSSIAN = 2.0  # times its sampling error: a cumulant that is no larger is none
 WINDOW = 8  # times r^2: effective samples from which on windows are tried; with few, one of many looks good by chance
 AMPLE = 0.6  # certificates by local tempering that end the growth of the subsample
+GLANCE = 4096  # samples that show whether pairs of atoms are turned, where nothing else speaks for it
 POLISH_STEPS = 10  # of the fixed point on a half of the samples
 
 
@@ -84,10 +85,10 @@ def spectral_stage(
             polish = Polish(data.part(rows), frame, n, rng)
             last = share == 1 or size >= max(LARGEST * frame.dim**2, LARGEST_LEAST)
             cloud = cloud_of(data, frame, rows)
-            lenient = partial(doubtful, cloud, least=REFUTED, symmetry=False)
+            lenient = partial(doubtful, cloud.first(GLANCE), least=REFUTED, symmetry=False)
             found = replace(search(moment, n, known, rng, progress, polish), doubt=lenient)
-        correlated = n == frame.dim and tangled(cloud.seen_in(complete(found.atoms, n, n, rng)))
-        if found.certified < n and correlated and beta != 0:
+        lost = found.certified < n and n == frame.dim and beta != 0
+        if lost and tangled(cloud.seen_in(complete(found.atoms, n, n, rng))):
             with stages("untangle") as progress:
                 given = Certified(known, np.ones(known.shape[0]))
                 others = slice(known.shape[0], None)
