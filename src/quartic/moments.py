@@ -30,7 +30,7 @@ from quartic.tensors import FourTensor, PackedTensor, SampleTensor, Sum
 from quartic.tensors.combine import Congruence, Pairings
 from quartic.tensors.samples import rows_in_a_chunk
 
-CHUNK = 16384  # samples that are converted to float64 at a time; arbitrary, 8 MB at d = 64
+CHUNK = 4096  # samples that are converted to float64 at a time: 2 MB at d = 64, which a cache holds
 
 
 def row_hash(index: np.ndarray) -> np.ndarray:
@@ -163,11 +163,12 @@ class Covariance(_Accumulator):
         some = batch[:CHUNK] if w is None else batch[np.flatnonzero(w)[:CHUNK]]
         near = np.mean(some, axis=0, dtype=np.float64) if some.shape[0] else np.zeros(d)
         for h, rows, v in halves(batch, w, index, CHUNK):
-            rows = np.subtract(rows, near, dtype=np.float64)
+            rows = rows.astype(np.float64)
+            rows -= near
             weighted = rows if w is None else rows * v[:, None]
             weight[h] += v.sum()
             squares[h] += v @ v
-            total[h] += weighted.sum(axis=0)
+            total[h] += v @ rows
             scatter[h] += weighted.T @ rows
         shift = total / np.where(weight > 0, weight, 1.0)[:, None]
         scatter -= weight[:, None, None] * shift[:, :, None] * shift[:, None, :]

@@ -35,6 +35,7 @@ SETTLING = 60  # passes of Algorithm 4.8 on a span; it converges linearly, the f
 SWEEPS = 8  # at most: a spectrum that takes more has no gap, and then more samples are wanted, not more sweeps
 SIGNIFICANT = 4.0  # standard errors of the kurtosis of Gaussian samples
 FEW = 4  # times r: effective samples of a half, below which it certifies nothing; r alone fit any span
+SAME = 0.9  # squared cosine of two axes that the samples have the same to say about: 18 degrees, of the 45 doubted
 TOP = (0, 0)  # the window that skips nothing
 DENSE_LIMIT = 2500  # N up to which a window is looked for: all eigenvectors are needed, some seconds at 2,500
 LIKELY = 0.8  # F on the own span of a candidate that a window is judged by, before the halves are asked
@@ -141,6 +142,21 @@ class Search:
         """How many atoms are certified."""
         return int(np.sum(is_certified(self.certificates)))
 
+    @cached_property
+    def _doubts(self) -> np.ndarray:
+        """Which of the atoms the samples do not bear out, ``(m,)``."""
+        return np.zeros(self.atoms.shape[0], dtype=bool) if self.doubt is None else self.doubt(self.atoms)
+
+    def _doubted(self, U: np.ndarray) -> np.ndarray:
+        """The same for any unit rows.  Where no atom is doubtful, nor is a row that is one of them but for an angle."""
+        if self.doubt is None:
+            return np.zeros(U.shape[0], dtype=bool)
+        if U is self.atoms:
+            return self._doubts
+        if self.local is None and not np.any(self._doubts) and np.all(np.max((U @ self.atoms.T) ** 2, axis=1) > SAME):
+            return np.zeros(U.shape[0], dtype=bool)
+        return self.doubt(U)
+
     def certify(self, U: np.ndarray) -> np.ndarray:
         """Certificates of atoms ``U (m, r)``, unit rows, however they were found.
 
@@ -149,7 +165,7 @@ class Search:
         """
         if not self.halves:
             return np.zeros(U.shape[0])
-        wrong = np.zeros(U.shape[0], dtype=bool) if self.doubt is None else self.doubt(U)
+        wrong = self._doubted(U)
         if self.local is None:
             T = self.moment.cumulant()
             values = np.abs(to_numpy(evaluate(T, U.astype(T.like.dtype)).values))

@@ -199,16 +199,18 @@ def plane_contrasts(S: np.ndarray, weights: np.ndarray, pairs: np.ndarray) -> np
     Turned by 45 degrees, the pair has the opposite contrast: a negative one says that other axes are the sparse ones.
     """
     out = np.zeros(pairs.shape[0])
+    squares = S.T.astype(np.float64) ** 2  # a signal is contiguous: quantiles are most of the work
+    sizes = np.quantile(squares, 0.99, axis=1)
     size = max(1, CHUNK_ENTRIES // max(S.shape[0], 1))
     for first in range(0, pairs.shape[0], size):
         i, j = pairs[first : first + size].T
-        a, b = S[:, i].astype(np.float64) ** 2, S[:, j].astype(np.float64) ** 2  # (m, pairs)
+        a, b = squares[i], squares[j]  # (pairs, m)
         norm = a + b
-        least = IN_PLANE * np.quantile(norm, 0.99, axis=0)
-        large = np.maximum(np.minimum(np.quantile(a, 0.99, axis=0), np.quantile(b, 0.99, axis=0)), least)
-        large = np.maximum(large, np.finfo(np.float64).tiny)
-        w = np.where(norm > least, np.exp(-COOLING * np.maximum(norm - least, 0.0) / large), 0.0) * weights[:, None]
+        least = IN_PLANE * np.quantile(norm, 0.99, axis=1)
+        large = np.maximum(np.maximum(np.minimum(sizes[i], sizes[j]), least), np.finfo(np.float64).tiny)
+        excess = norm - least[:, None]
+        w = np.where(excess > 0, np.exp(-COOLING * np.maximum(excess, 0.0) / large[:, None]), 0.0) * weights
         values = w * (norm * norm - 8 * a * b)
-        error = np.sqrt(np.sum(values * values, axis=0))
-        out[first : first + size] = np.divide(np.sum(values, axis=0), error, out=np.zeros_like(error), where=error > 0)
+        error = np.sqrt(np.sum(values * values, axis=1))
+        out[first : first + size] = np.divide(np.sum(values, axis=1), error, out=np.zeros_like(error), where=error > 0)
     return out
