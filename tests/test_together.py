@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from test_temper import block, moments_of, signed
 
-from quartic.algorithms import temper
-from quartic.algorithms.temper import (
+from quartic.algorithms.together import (
     COOLING,
     DEVIATION,
     IN_PLANE,
     TOGETHER,
+    contrasts,
     cooled,
     correlations_of_pairs,
     energy_correlations,
@@ -21,11 +21,11 @@ from quartic.algorithms.temper import (
     heavy,
     least_correlation,
     overlaps,
-    plane_contrasts,
     tau_of_pairs,
     together,
 )
 from quartic.datasets import nice_samples, random_orthonormal
+from quartic.local import CLEAR, CONFIRMED
 
 
 def correlation(a, b, w):
@@ -208,59 +208,62 @@ class TestGroups:
         np.testing.assert_array_equal(only, [0])
 
 
-def pairs_of(n):
-    """All pairs of ``n`` signals, ``(n (n - 1) / 2, 2)``."""
-    return np.array(list(itertools.combinations(range(n), 2))).reshape(-1, 2)
-
-
-PLANE = pairs_of(2)
 TURN = np.array([[1, 1], [1, -1]]) / np.sqrt(2)
 
 
-class TestPlaneContrasts:
+class TestContrasts:
+    @pytest.mark.parametrize("share", [0.0, 0.6])
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-    def test_literally(self, rng, monkeypatch, dtype):
-        """The mean of ``w q`` over its standard error about zero, pair by pair; also a few pairs at a time."""
+    def test_literally(self, rng, dtype, share):
+        """The mean of ``w q`` over its standard error about zero, pair by pair."""
         S, w = signals(rng)
-        pairs = pairs_of(4)
-        found = plane_contrasts(S.astype(dtype), w, pairs)
-        for (i, j), value in zip(pairs, found, strict=True):
-            a, b = S[:, i] ** 2, S[:, j] ** 2
-            least = IN_PLANE * np.quantile(a + b, 0.99)
-            large = max(min(np.quantile(a, 0.99), np.quantile(b, 0.99)), least)
-            v = w * np.exp(-COOLING * (a + b - least) / large)
-            q = np.where(a + b > least, v * (a * a + b * b - 6 * a * b), 0.0)
+        found = contrasts(S.astype(dtype), w, share)
+        E, squares = cooled(S), S**2
+        silent = squares < IN_PLANE * np.quantile(squares, 0.99, axis=0)
+        for i, j in itertools.permutations(range(4), 2):
+            a, b = squares[:, i], squares[:, j]
+            v = np.where(silent[:, i] & silent[:, j], 0, w * E[:, i] * E[:, j])
+            q = v * ((1 - share) * (a * a + b * b) - 6 * a * b)
             expected = np.mean(q) / np.sqrt(np.mean(q * q) / q.size)
-            assert value == pytest.approx(expected, rel=1e-9 if dtype == np.float64 else 1e-3, abs=1e-3)
-        monkeypatch.setattr(temper, "CHUNK_ENTRIES", 2 * S.shape[0])
-        np.testing.assert_array_equal(plane_contrasts(S.astype(dtype), w, pairs), found)
+            assert found[i, j] == pytest.approx(expected, rel=1e-9 if dtype == np.float64 else 1e-3, abs=1e-3)
 
     @pytest.mark.parametrize("snr", [None, 10])
     @pytest.mark.parametrize("cooccurrence", [0.4, 0.6, 0.8])
     def test_turned_by_half_a_right_angle_a_pair_has_the_opposite_sign(self, seed, cooccurrence, snr):
         options = {"supports": "blocks", "group": 2, "cooccurrence": cooccurrence, "snr": snr}
         S = nice_samples(8000, 2, dictionary=np.eye(2), **options, random_state=seed).samples
-        assert plane_contrasts(S, np.ones(8000), PLANE)[0] > 5
-        assert plane_contrasts(S @ TURN, np.ones(8000), PLANE)[0] < -5
+        assert contrasts(S, np.ones(8000))[0, 1] > 5
+        assert contrasts(S @ TURN, np.ones(8000))[0, 1] < -5
+
+    @pytest.mark.parametrize("snr", [None, 10])
+    @pytest.mark.parametrize("cooccurrence", [0.4, 0.6, 0.8])
+    def test_a_mixture_of_three_has_a_smaller_share(self, seed, cooccurrence, snr):
+        """``(a + b + c) / sqrt(3)`` with what is beside it in their space, next to the atoms themselves."""
+        options = {"supports": "blocks", "group": 3, "cooccurrence": cooccurrence, "snr": snr}
+        S = nice_samples(8000, 3, dictionary=np.eye(3), **options, random_state=seed).samples
+        w = np.ones(8000)
+        assert np.min(contrasts(S, w, CLEAR)[~np.eye(3, dtype=bool)]) > CONFIRMED
+        mixture = np.linalg.qr(np.array([[1, 1, 1], [1, -1, 0], [1, 1, -2]]).T)[0]
+        assert np.min(contrasts(S @ mixture, w, CLEAR)[0, 1:]) < 0
 
     def test_exactly_the_opposite(self, rng):
         """For samples whose directions are all multiples of 45 degrees: cooled by the same weights before and after."""
         angle = np.repeat(np.arange(8), 50) * np.pi / 4
         S = np.tile(rng.uniform(0.5, 1, 50), 8)[:, None] * np.stack((np.cos(angle), np.sin(angle)), axis=1)
         w = rng.uniform(0, 1, 400)
-        np.testing.assert_allclose(plane_contrasts(S @ TURN, w, PLANE), -plane_contrasts(S, w, PLANE), rtol=1e-9)
+        assert contrasts(S @ TURN, w)[0, 1] == pytest.approx(-contrasts(S, w)[0, 1], rel=1e-9)
         w[np.arange(400) // 50 % 2 == 1] = 0  # none but those on the axes
-        assert plane_contrasts(S, w, PLANE)[0] > 5
+        assert contrasts(S, w)[0, 1] > 5
 
-    def test_gaussian_signals_have_none(self, rng):
+    def test_gaussian_signals_have_no_clear_contrast(self, rng):
+        """Samples in which both are silent are those in a square, not a disc: hence a little contrast even so."""
         S = rng.standard_normal((4000, 8))
-        assert np.max(np.abs(plane_contrasts(S, np.ones(4000), pairs_of(8)))) < 5.5  # of 28 pairs
+        found = contrasts(S, np.ones(4000), CLEAR)[~np.eye(8, dtype=bool)]
+        assert np.max(found) < -5
 
     def test_units_do_not_matter(self, rng):
         S, w = signals(rng)
-        one = plane_contrasts(S, w, pairs_of(4))
-        np.testing.assert_allclose(plane_contrasts(1e-3 * S, 50 * w, pairs_of(4)), one, rtol=1e-9)
+        np.testing.assert_allclose(contrasts(1e-3 * S, 50 * w), contrasts(S, w), rtol=1e-6)
 
-    def test_silent_signals_and_no_pairs(self, rng):
-        np.testing.assert_array_equal(plane_contrasts(np.zeros((20, 3)), np.ones(20), pairs_of(3)), 0)
-        assert plane_contrasts(rng.laplace(size=(20, 1)), np.ones(20), pairs_of(1)).shape == (0,)
+    def test_silent_signals(self):
+        np.testing.assert_array_equal(contrasts(np.zeros((20, 3)), np.ones(20)), 0)

@@ -21,7 +21,7 @@ from quartic.algorithms.postprocess import evaluate
 from quartic.algorithms.recover import recover
 from quartic.algorithms.refine import pair_moments, sines
 from quartic.algorithms.select import TRIALS, Selection, drops
-from quartic.algorithms.temper import correlations_of_pairs, groups, least_correlation, tau_of_pairs
+from quartic.algorithms.together import correlations_of_pairs, groups, least_correlation, tau_of_pairs
 from quartic.algorithms.truncate import OVERSAMPLING, Spectrum, leading_spectrum, spectral_norm
 from quartic.algorithms.whiten import whiten
 from quartic.learned import Learned, LearningReport

@@ -25,18 +25,15 @@ from quartic._arrays import pack_rank_one, packed_dim, to_numpy, unpack
 from quartic.algorithms.certify import is_certified, split_certificates
 from quartic.algorithms.recover import polar, recover
 from quartic.algorithms.refine import orthogonal, orthogonal_step, statistics, tanh_score
-from quartic.algorithms.temper import (
-    active,
-    effective,
+from quartic.algorithms.temper import active, effective, ladder, tempering
+from quartic.algorithms.together import (
+    contrasts,
     energy_correlations,
     groups,
     heavy,
     kurtosis,
-    ladder,
     least_correlation,
     overlaps,
-    plane_contrasts,
-    tempering,
     together,
 )
 from quartic.moments import ImplicitMoment
@@ -61,6 +58,7 @@ BESIDE = 4  # directions beside an atom in which its symmetry is tried
 AT_MOST = 0.75  # of what is possible: an asymmetry that the samples must exclude
 SIGNIFICANT, MATTERS = 5.0, 0.25  # standard errors, and a part of what is possible: an asymmetry that counts
 CONFIRMED, REFUTED = 3.0, -4.0  # standard errors of a contrast in the plane of two atoms
+CLEAR = 0.6  # of the largest contrast: what two atoms exceed, and mixtures of three do not; atoms at 10 dB have 0.8
 STEPS = 60  # of the orthogonal iteration, from a random start
 COOLER = (0.25, 0.1)  # shares of the effective sample size for all dimensions, after the usual one
 TURNED = 0.9  # squared cosine below which an axis counts as another
@@ -191,36 +189,35 @@ def _trials(cloud: Cloud, rng: np.random.Generator) -> list[Solved]:
     return trials
 
 
-def doubtful(
-    cloud: Cloud, U: np.ndarray, least: float = CONFIRMED, *, sceptical: bool = False, symmetry: bool = True
-) -> np.ndarray:
+def doubtful(cloud: Cloud, U: np.ndarray, *, sceptical: bool = False, symmetry: bool = True) -> np.ndarray:
     """Which of the unit rows ``U (m, r)`` may not be atoms, if small norms mean few active atoms.
 
     Fourth moments do not tell two atoms that occur together from the same two turned by 45 degrees.  Samples of small
-    norm in their plane do: they are sparse in the right axes.  So two rows that belong together must show it, and a
-    row beside them must not show the opposite.  Only signals with tails heavier than Gaussian are compared: others are
-    sparse in no axes.  ``least`` is the contrast in standard errors that two must show.  With ``sceptical``, where
-    supports are known to be tangled, less is enough to look at two, and directions that may be Gaussian, or for which
-    there are too few samples to tell, are doubtful too.  ``symmetry`` asks for more accurate rows: see
-    :func:`asymmetric`.
+    norm in their plane do: they are sparse in the right axes.  So two rows that belong together, or a row and what is
+    beside all of them, must not show the opposite.  Only signals with tails heavier than Gaussian are compared: others
+    are sparse in no axes.  With ``sceptical``, where supports are known to be tangled, any two rows must be clearly
+    sparse, and directions that may be Gaussian, or for which there are too few samples to tell, are doubtful too.
+    ``symmetry`` asks for more accurate rows: see :func:`asymmetric`.
     """
     m, r = U.shape
     cloud = cloud.seen_in(np.concatenate((U, _complement(U, r)))).first(DOUBTING)
     # Atoms hardly overlap where their norm is small: what does is looked at, and so is what belongs together.
     enough = least_correlation(effective(cloud.weights)) / (2 if sceptical else 1)
-    belong = energy_correlations(cloud.Z, cloud.weights) > enough
     sparse = heavy(cloud.Z, cloud.weights)
-    belong = (belong | (overlaps(cloud.Z, cloud.weights) > OVERLAP)) & sparse & sparse[:, None]
-    pairs = np.argwhere(np.triu(belong, 1)[:m])
-    shown = np.where(pairs[:, 1] < m, least, REFUTED)
-    # The kurtosis of m Gaussian samples errs by sqrt(24 / m).
-    error = np.sqrt(24 / max(effective(cloud.weights), 1.0))
-    wrong = sceptical & (np.abs(kurtosis(cloud.Z, cloud.weights) - 3) <= SURE * error)
-    wrong[pairs[plane_contrasts(cloud.Z, cloud.weights, pairs) < shown]] = True
-    alike = np.unique(pairs[pairs < m])
+    both = sparse & sparse[:, None] & ~np.eye(r, dtype=bool)
+    belong = energy_correlations(cloud.Z, cloud.weights) > enough
+    belong = both & (belong | (overlaps(cloud.Z, cloud.weights) > OVERLAP))
+    wrong = np.any(belong & (contrasts(cloud.Z, cloud.weights) < REFUTED), axis=1)[:m]
+    if sceptical:
+        unclear = contrasts(cloud.Z[:, :m], cloud.weights, CLEAR) < CONFIRMED
+        wrong |= np.any(unclear & both[:m, :m], axis=1)
+        # The kurtosis of m Gaussian samples errs by sqrt(24 / m).
+        error = np.sqrt(24 / max(effective(cloud.weights), 1.0))
+        wrong |= np.abs(kurtosis(cloud.Z[:, :m], cloud.weights) - 3) <= SURE * error
     if symmetry:
+        alike = np.flatnonzero(np.any(belong, axis=1)[:m])
         wrong[alike] |= asymmetric(cloud, alike, strict=sceptical)
-    return wrong[:m]
+    return wrong
 
 
 def asymmetric(cloud: Cloud, axes: np.ndarray, *, strict: bool = False) -> np.ndarray:
@@ -293,7 +290,7 @@ def untangle(
         known = _groupwise(inside, rest, known, tilt, rng)
         if known.atoms.shape[0] == before and thorough:
             known = _at_once(inside, rest, known, tilt, rng)
-        known = known.only(~doubtful(cloud, known.atoms, REFUTED))
+        known = known.only(~doubtful(cloud, known.atoms))
         if progress is not None:
             progress(known.atoms.shape[0])
         if known.atoms.shape[0] <= before:

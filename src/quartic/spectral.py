@@ -15,7 +15,7 @@ from quartic.algorithms.recover import polar
 from quartic.algorithms.refine import Source, orthogonal
 from quartic.algorithms.temper import Tempering, tempering
 from quartic.algorithms.truncate import spectral_norm
-from quartic.local import REFUTED, Cloud, convincing, doubtful, tangled, untangle
+from quartic.local import Cloud, convincing, doubtful, tangled, untangle
 from quartic.moments import FourthMoment, Frame, ImplicitMoment, half_of, row_hash
 from quartic.samples import Samples
 from quartic.search import Certified, Halved, Search, search, search_window
@@ -85,7 +85,7 @@ def spectral_stage(
             polish = Polish(data.part(rows), frame, n, rng)
             last = share == 1 or size >= max(LARGEST * frame.dim**2, LARGEST_LEAST)
             cloud = cloud_of(data, frame, rows)
-            lenient = partial(doubtful, cloud.first(GLANCE), least=REFUTED, symmetry=False)
+            lenient = partial(doubtful, cloud.first(GLANCE), symmetry=False)
             found = replace(search(moment, n, known, rng, progress, polish), doubt=lenient)
         lost = found.certified < n and n == frame.dim and beta != 0
         if lost and tangled(cloud.seen_in(complete(found.atoms, n, n, rng))):
