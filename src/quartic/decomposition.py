@@ -6,6 +6,7 @@ import math
 import operator
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,17 @@ from quartic.algorithms.certify import certificates, is_certified
 from quartic.algorithms.postprocess import Evaluation, accepted, evaluate, improve
 from quartic.algorithms.recover import distinct, recover
 from quartic.algorithms.select import Selection, lowest_drop, rank_above, rank_by_certificate
+from quartic.algorithms.subspace_power import SAME
 from quartic.algorithms.truncate import OVERSAMPLING, Spectrum, leading_spectrum, spectral_norm
+from quartic.general import can_count, general
+from quartic.general import certificates as general_certificates
 from quartic.result import Decomposition, DecompositionWarning, Status, canonical_order, positive
 from quartic.tensors.base import FourTensor
 from quartic.tensors.combine import deflate
 from quartic.tensors.packed import as_four_tensor, check_dense
+
+UNEXPLAINED = 5.0  # times the least error of any model of the rank: more hints at components that are not orthogonal
+NOT_ORTHOGONAL = ("nothing", "incomplete", "uncertified", "no-gap")  # what components that are not orthogonal look like
 
 
 def decompose(
@@ -41,7 +48,11 @@ def decompose(
     random_state: Any = None,
     callback: Progress | None = None,
 ) -> Decomposition:
-    """Decompose ``T = sum_i w_i a_i^(x4) + E`` with orthonormal ``a_i`` and an error of bounded spectral norm.
+    """Decompose ``T = sum_i w_i a_i^(x4) + E`` with an error of bounded spectral norm.
+
+    The ``a_i`` may be orthonormal (Schramm and Steurer's algorithm) or in general position, with weights of either sign
+    and more of them than dimensions (beyond the paper): the latter where ``rank`` says so, or where the certificates of
+    the former fail and those of the latter do not.
 
     Parameters
     ----------
@@ -49,7 +60,7 @@ def decompose(
         Of any array library that follows the array-API standard, or a memory-mapped file; read in slabs.  What is
         not pair-symmetric in it is projected away.
     rank : int, optional
-        Number of components, at most ``d``.  Chosen by certificate when not given.
+        Number of components; above ``d`` they can not be orthogonal.  Chosen by certificate when not given.
     eps : float, optional
         Bound on the spectral norm of ``E`` as a ``d^2 x d^2`` matrix, in the units of ``T``; weights should be at
         least three times as large.  Estimated when not given.
@@ -97,8 +108,74 @@ def decompose(
         """From the magnitude worked on to the units of ``T``; one factor at a time, for their product may overflow."""
         return x * magnitude * tensor.unit
 
-    B = from_numpy(known_rows, tensor.like, tensor.like.dtype)
+    known_unit = from_numpy(known_rows, tensor.like, tensor.like.dtype)
     bound = None if eps is None else float(eps) / tensor.unit / magnitude
+    found = None
+    if rank is None or rank <= d:
+        found = _orthogonal(work, rank, bound, find, known_unit, rng, stages, in_units)
+    if found is None or (found.suspicious(_rounding(work)) and (rank is not None or can_count(work))):
+        other = _general(work, rank, bound, find, known_unit, rng, stages, in_units)
+        before = 0 if found is None else found.sweeps
+        best = other if found is None or other.beats(found) else found
+        found = replace(best, sweeps=before + other.sweeps)
+    if found.status.code in ("incomplete", "nothing"):
+        warnings.warn(str(found.status), DecompositionWarning, stacklevel=2)
+    return Decomposition(
+        components=from_numpy(found.components, tensor.like, tensor.like.dtype),
+        weights=from_numpy(in_units(found.weights), tensor.like, tensor.like.dtype),
+        certificates=from_numpy(found.bounds, tensor.like),
+        eps=in_units(found.eps),
+        eps_assumed=in_units(found.assumed),
+        rank=found.rank,
+        reason=found.reason,
+        status=found.status,
+        spectrum=in_units(found.spectrum),
+        known=known_rows.shape[0],
+        asymmetry=getattr(tensor, "asymmetry", 0.0),
+        sweeps=found.sweeps,
+        timings=stages.seconds,
+    )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a path through the algorithms found, in the magnitude worked on; see ``Decomposition``."""
+
+    components: np.ndarray
+    weights: np.ndarray
+    bounds: np.ndarray
+    eps: float
+    assumed: float
+    rank: int
+    reason: str
+    convincing: bool
+    status: Status
+    spectrum: np.ndarray
+    outside: float
+    sweeps: int
+
+    def suspicious(self, rounding: float) -> bool:
+        """Whether the components may not be orthogonal: not certified, or leaving more than their number must."""
+        left = self.eps > max(UNEXPLAINED * self.outside, rounding * abs(self.spectrum[0]))
+        return self.status.code in NOT_ORTHOGONAL or (left and self.components.shape[0] == self.rank)
+
+    def beats(self, other: _Found) -> bool:
+        """Whether it proves more; or as little, if it leaves far less of the tensor, and its rank is no guess."""
+        mine, theirs = (int(np.sum(is_certified(f.bounds))) for f in (self, other))
+        return mine > theirs or (mine == theirs and self.convincing and 2 * self.eps < other.eps)
+
+
+def _orthogonal(
+    work: FourTensor,
+    rank: int | None,
+    bound: float | None,
+    find: int | None,
+    B: Array,
+    rng: np.random.Generator,
+    stages: Stages,
+    in_units: Callable[[Any], Any],
+) -> _Found:
+    """Section 4 of the paper: orthonormal components, besides the known ones ``B (m, d)``."""
     m = B.shape[0]
     rest = None if rank is None else rank - m  # components that are still to be found, at most
 
@@ -106,12 +183,7 @@ def decompose(
         evaluation = evaluate(work, B)
         given = _weights(evaluation, B)
         spectrum = _truncate(deflate(work, given, B), rest, bound, rng, progress)
-    largest = max(float(spectrum.values[0]), float(np.max(given, initial=0.0)))
-    if bound is not None and bound >= largest:
-        raise ValueError(
-            f"eps must lie below the largest eigenvalue of T, {in_units(largest):.4g}; got {eps:.4g}: "
-            "nothing would be left."
-        )
+    _check_eps_size(bound, max(float(spectrum.values[0]), float(np.max(given, initial=0.0))), in_units)
     with stages("recover") as progress:
         choice = _choose(spectrum, rest, m, bound, rng, progress)
         n = m + choice.rank
@@ -125,11 +197,7 @@ def decompose(
         return is_certified(certificates(assumed, B, span, evaluation))
 
     B, evaluation, sweeps = _recover_all(work, B, evaluation, spectrum, choice, goal, bound, certified, rng, stages)
-    with stages("measure") as progress:
-        weights = _weights(
-            evaluate(work, B), B
-        )  # of the vectors as they are: `improve` values them to first order only
-        measured = spectral_norm(deflate(work, weights, B), rng, progress)
+    weights, measured = _measured(work, B, rng, stages)
     if bound is None and max(goal, B.shape[0]) == n:
         # What the components do not explain counts as error, also inside the span; unless they were not looked for.
         assumed = max(assumed, measured)
@@ -138,24 +206,80 @@ def decompose(
 
     order = _canonical_order(B, weights, bounds, m, goal)
     B, weights, bounds = positive(to_numpy(B))[order, :], weights[order], bounds[order]
-    status = _status(bounds, n, goal, choice, bound, spectrum.outside(choice.rank), in_units)
-    if status.code in ("incomplete", "nothing"):
-        warnings.warn(str(status), DecompositionWarning, stacklevel=2)
-    return Decomposition(
-        components=from_numpy(B, tensor.like, tensor.like.dtype),
-        weights=from_numpy(in_units(weights), tensor.like, tensor.like.dtype),
-        certificates=from_numpy(bounds, tensor.like),
-        eps=in_units(measured),
-        eps_assumed=in_units(assumed),
+    outside = spectrum.outside(choice.rank)
+    status = _status(bounds, n, goal, choice, bound, outside, in_units)
+    return _Found(
+        components=B,
+        weights=weights,
+        bounds=bounds,
+        eps=measured,
+        assumed=assumed,
         rank=n,
         reason=choice.reason,
+        convincing=choice.convincing,
         status=status,
-        spectrum=in_units(spectrum.values),
-        known=m,
-        asymmetry=getattr(tensor, "asymmetry", 0.0),
-        sweeps=spectrum.sweeps + sweeps + bool(m),
-        timings=stages.seconds,
+        spectrum=spectrum.values,
+        outside=outside,
+        sweeps=sweeps + spectrum.sweeps + bool(m),
     )
+
+
+def _general(
+    work: FourTensor,
+    rank: int | None,
+    bound: float | None,
+    find: int | None,
+    known: Array,
+    rng: np.random.Generator,
+    stages: Stages,
+    in_units: Callable[[Any], Any],
+) -> _Found:
+    """Beyond the paper: components in general position, besides the known ones."""
+    m = known.shape[0]
+    result = general(work, rank, bound, known, rng, stages)
+    spectrum, choice = result.spectrum, result.choice
+    _check_eps_size(bound, abs(float(spectrum.values[0])), in_units)
+    weights, measured = _measured(work, result.components, rng, stages)
+    outside = spectrum.outside(choice.rank)
+    assumed = max(outside, measured) if bound is None else bound
+    with stages("certify"):
+        # What the components do not explain counts as error, also inside the span.
+        again = general_certificates(spectrum.head(choice.rank), result.components, spectrum.values, assumed)
+        bounds = np.where(is_certified(result.bounds), np.minimum(result.bounds, again), 0.0)
+    goal = choice.rank if find is None else min(m + find, choice.rank)
+    order = _canonical_order(result.components, weights, bounds, m, goal)
+    B, weights, bounds = positive(to_numpy(result.components))[order, :], weights[order], bounds[order]
+    status = _status(bounds, choice.rank, goal, choice, bound, outside, in_units)
+    return _Found(
+        components=B,
+        weights=weights,
+        bounds=bounds,
+        eps=measured,
+        assumed=assumed,
+        rank=choice.rank,
+        reason=choice.reason,
+        convincing=choice.convincing,
+        status=status,
+        spectrum=spectrum.values,
+        outside=outside,
+        sweeps=spectrum.sweeps,
+    )
+
+
+def _measured(work: FourTensor, B: Array, rng: np.random.Generator, stages: Stages) -> tuple[np.ndarray, float]:
+    """Least-squares weights of the components, and the spectral norm of what they leave."""
+    with stages("measure") as progress:
+        # Of the vectors as they are: `improve` values them to first order only.
+        weights = _weights(evaluate(work, B), B)
+        return weights, spectral_norm(deflate(work, weights, B), rng, progress)
+
+
+def _check_eps_size(bound: float | None, largest: float, in_units: Callable[[Any], Any]) -> None:
+    if bound is not None and bound >= largest:
+        raise ValueError(
+            f"eps must lie below the largest eigenvalue of T, {in_units(largest):.4g}; got {in_units(bound):.4g}: "
+            "nothing would be left."
+        )
 
 
 def _truncate(
@@ -348,11 +472,9 @@ def _check_counts(rank: int | None, find: int | None, d: int) -> tuple[int | Non
                 raise ValueError(f"{name} must be a whole number or None; got {value!r}.") from None
             if value < 1:
                 raise ValueError(f"{name} must be at least 1; got {value}.")
-            if value > d:
-                reach = f"a tensor of dimension {d} has at most {d} orthogonal components"
-                if value > N:
-                    reach += f", and rank at most {N} on Sym2"
-                raise ValueError(f"{name} must be at most {d}; got {value}: {reach}.")
+            if value > N:
+                reach = f"so many squares of vectors of dimension {d} can be linearly independent"
+                raise ValueError(f"{name} must be at most {N}; got {value}: {reach}.")
         checked.append(value)
     rank, find = checked
     if rank is not None and find is not None and find > rank:
@@ -392,7 +514,11 @@ def _check_known(known: Any, d: int, rank: int | None) -> np.ndarray:
         raise ValueError(f"known holds {rows.shape[0]} components, more than rank = {rank}.")
     rows = rows / norms
     overlaps = np.abs(rows @ rows.T) - np.eye(rows.shape[0])
-    if np.max(overlaps, initial=0.0) ** 2 > 0.5:
+    nearest = 0.5 if rank is None or rank <= d else SAME
+    if np.max(overlaps, initial=0.0) ** 2 > nearest:
         i, j = np.unravel_index(int(np.argmax(overlaps)), overlaps.shape)
-        raise ValueError(f"known holds one component twice: rows {i} and {j} are less than 45 degrees apart.")
+        degrees = math.degrees(math.acos(math.sqrt(nearest)))
+        raise ValueError(
+            f"known holds one component twice: rows {i} and {j} are less than {degrees:.0f} degrees apart."
+        )
     return rows

@@ -126,6 +126,64 @@ def certificates(
     return correlation_from_energy(np.maximum(G - rounding, 0.0))
 
 
+def span_sine(eps: float, values: np.ndarray, rank: int) -> float:
+    """Bound on the sine of the angle between the ``a_i a_i'``, of any components, and the first ``rank`` eigenvectors.
+
+    With ``S = sum_i w_i a_i^(x4)`` of that rank, ``Q`` a basis of its range and ``P`` the projection to the
+    eigenvectors that are dropped: ``(P Q) S_Q - T_P (P Q) = -P E Q``.  The spectrum of ``S_Q`` is at least ``|lam_n| -
+    eps`` in magnitude (Weyl), that of ``T_P`` at most ``|lam_(n+1)|``; so (Davis and Kahan) ``||P Q||`` is at most
+    ``eps`` over the difference.
+    """
+    magnitude = np.abs(values)
+    beyond = float(np.max(magnitude[rank:], initial=0.0))
+    gap = float(magnitude[rank - 1]) - eps - beyond
+    return min(1.0, eps / gap) if gap > 0 else 1.0
+
+
+def own_sine(eps: float, values: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """The same for each component alone, from the coordinates ``c (rank, m)`` of candidates near them.
+
+    With ``Y = S^(-1) aa'``, ``P aa' = P S Y = T_P P Y - P E Y``, which is at most ``(eps + |lam_(n+1)| sine) ||Y||``
+    long.  For ``||Y||``, that of ``T^(-1)`` in the span at the candidate is taken: the same to first order.
+    """
+    rank = c.shape[0]
+    sine = span_sine(eps, values, rank)
+    if sine >= 1:
+        return np.ones(c.shape[1])
+    beyond = float(np.max(np.abs(values[rank:]), initial=0.0))
+    return np.minimum(sine, (eps + beyond * sine) * np.linalg.norm(c / values[:rank, None], axis=0))
+
+
+def cap_certificates(F: np.ndarray, second: np.ndarray, sine: np.ndarray) -> np.ndarray:
+    """Certificates of maxima of ``F`` on a span, for components that need not be orthogonal; ``(m,)``.
+
+    Parameters
+    ----------
+    F, second : ndarray of shape (m,)
+        At a unit vector ``u``: the value, and the largest of ``4 sum_k (u' U_k v)^2 + 2 sum_k (u' U_k u)(v' U_k v)``
+        over unit ``v`` beside it; see ``subspace_power.derivatives``.
+    sine : ndarray of shape (m,)
+        Bound on the sine of the angle between the squares of the components and the span.
+
+    Notes
+    -----
+    A component has ``F >= 1 - sine^2``.  At an angle of ``t`` from a maximum, ``F`` is at most ``F(u) - (2 F(u) -
+    second) t^2``, to second order; half of that curvature is counted on, to leave room for the third.  A component that
+    belongs to this maximum lies nearer than the angle at which the two meet: the certificate is its squared cosine.
+
+    What remains to assume, for the bound of orthogonal components has no like in general (``F = c' G^(-1) c`` with
+    ``c_i = <u, a_i>^2`` and the Gram matrix ``G`` of the squares, which may be near 1 far from all ``a_i`` if ``G`` is
+    nearly singular): that the components are as many as dimensions of the span; that every one belongs to one of the
+    maxima that were found, which the search makes likely and does not prove; and that no two belong to the same.  Then
+    each maximum has its component.
+    """
+    room = F - 1 + sine**2
+    curvature = 2 * F - second
+    angle = np.sqrt(2 * np.maximum(room, 0.0) / np.maximum(curvature, np.finfo(np.float64).tiny))
+    proven = (room >= 0) & (curvature > 0) & (sine < 1)
+    return np.where(proven, np.cos(np.minimum(angle, math.pi / 2)) ** 2, 0.0)
+
+
 def invariant_certificates(eps: float, B: Array, spectrum: Spectrum, rank: int) -> np.ndarray:
     """Certificates for a fourth moment, whose span of the ``a_i a_i'`` is an invariant subspace and not all of it.
 

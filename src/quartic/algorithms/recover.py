@@ -80,16 +80,19 @@ def recover(
     return known
 
 
-def distinct(B: Array, scores: Array, accepted: Array, known: Array) -> Array:
-    """Indices of the accepted rows of ``B`` that are the best of their cluster and not known, the best score first."""
+def distinct(B: Array, scores: Array, accepted: Array, known: Array, same: float = SAME) -> Array:
+    """Indices of the accepted rows of ``B`` that are the best of their cluster and not known, the best score first.
+
+    Two of one cluster have a squared correlation above ``same``.
+    """
     xp = array_namespace(B)
     order = descending(xp.where(accepted, scores, -xp.ones_like(scores)))
     order = order[: int(xp.count_nonzero(accepted))]
     B = xp.take(B, order, axis=0)
-    near = (B @ xp.matrix_transpose(B)) ** 2 > SAME
+    near = (B @ xp.matrix_transpose(B)) ** 2 > same
     # A candidate that is close to a better one goes; clusters are tight, so no chain of them is cut wrongly.
     repeated = xp.any(xp.tril(xp.astype(near, xp.int8), k=-1) > 0, axis=1)
-    repeated = repeated | xp.any((B @ xp.matrix_transpose(known)) ** 2 > SAME, axis=1)
+    repeated = repeated | xp.any((B @ xp.matrix_transpose(known)) ** 2 > same, axis=1)
     return xp.take(order, xp.nonzero(~repeated)[0])
 
 

@@ -30,7 +30,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quartic._arrays import Array, array_namespace, floor_of, from_numpy, orthonormalise, standard_normal, to_numpy
+from quartic._arrays import (
+    Array,
+    array_namespace,
+    descending,
+    floor_of,
+    from_numpy,
+    orthonormalise,
+    standard_normal,
+    to_numpy,
+)
 from quartic.tensors.base import FourTensor
 from quartic.tensors.factored import FactoredTensor
 
@@ -154,6 +163,16 @@ def leading_spectrum(
             Q, H, previous = Q @ from_numpy(ritz.vectors, Q, Q.dtype), np.diag(ritz.values[:width]), width
     V = Q @ from_numpy(ritz.vectors, Q, Q.dtype)
     return Spectrum(ritz.values, V, ritz.residuals, ritz.gram, sweep, converged)
+
+
+def full_spectrum(T: FourTensor) -> Spectrum:
+    """All eigenpairs, the largest magnitude first: where most are wanted a dense solver is faster."""
+    xp = array_namespace(T.like)
+    values, vectors = xp.linalg.eigh(xp.astype(T.to_packed(), xp.float64))
+    order = descending(xp.abs(values))
+    N = T.pair_dim
+    vectors = xp.astype(xp.take(vectors, order, axis=1), T.like.dtype)
+    return Spectrum(to_numpy(xp.take(values, order)), vectors, np.zeros(N), np.zeros((N, N)), 1, True)
 
 
 @dataclass(frozen=True)
