@@ -155,8 +155,12 @@ class _Found:
     sweeps: int
 
     def suspicious(self, rounding: float) -> bool:
-        """Whether the components may not be orthogonal: not certified, or leaving more than their number must."""
-        left = self.eps > max(UNEXPLAINED * self.outside, rounding * abs(self.spectrum[0]))
+        """Whether the components may not be orthogonal: not certified, or leaving more than they should.
+
+        That is more than any model of their number must, or more than a third of a weight, which a rank should exceed.
+        """
+        least = min(UNEXPLAINED * self.outside, float(np.min(self.weights, initial=np.inf)) / 3)
+        left = self.eps > max(least, rounding * abs(self.spectrum[0]))
         return self.status.code in NOT_ORTHOGONAL or (left and self.components.shape[0] == self.rank)
 
     def beats(self, other: _Found) -> bool:
