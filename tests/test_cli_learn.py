@@ -227,9 +227,9 @@ def test_any_warning_is_one_line(run, file, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--components", "0"], ["--components must lie between 1 and the 8 features; got 0"]),
+        (["--components", "0"], ["--components must lie between 1 and 36", "got 0"]),
         (["--components", "-3"], ["--components must lie between 1", "got -3"]),
-        (["--components", "9"], ["--components must lie between 1 and the 8 features; got 9"]),
+        (["--components", "37"], ["--components must lie between 1 and 36", "got 37"]),
         (["--components", "2.5"], ["argument --components", "whole number", "'2.5'"]),
         (["--seed", "-1"], ["argument --seed", "at least 0"]),
         (["--rank", "1"], ["unrecognized arguments: --rank"]),
@@ -242,10 +242,15 @@ def test_bad_options_are_refused(run, file, tmp_path, options, said):
     assert os.listdir(tmp_path) == ["samples.npy"]
 
 
-def test_more_components_than_dimensions_are_refused(run, tmp_path):
+def twice(tmp_path):
+    """A file of samples that vary in 8 of 16 directions."""
     X = draw().samples
-    np.save(tmp_path / "a.npy", np.column_stack([X, X]))
-    assert_refused(run("learn", tmp_path / "a.npy", "--components", 9), "--components must be at most 8", "got 9")
+    np.save(tmp_path / "twice.npy", np.column_stack([X, X]))
+    return tmp_path / "twice.npy"
+
+
+def test_more_components_than_squares_are_refused(run, tmp_path):
+    assert_refused(run("learn", twice(tmp_path), "--components", 37), "--components must be at most 36", "got 37")
 
 
 def test_outputs_are_checked_before_the_work(run, file, tmp_path, monkeypatch):
@@ -307,7 +312,7 @@ def test_progress_is_one_line_that_is_cleared(run, file, tmp_path, monkeypatch):
     assert sorted(STAGES, key=err.index) == STAGES
     assert shown(err) == ""
     quartic.SpectralDictionaryLearning.load(tmp_path / "m.npz")  # the callback is no part of the model
-    code, _, err = run("learn", file, "--components", 9)  # an error in the middle of the work
+    code, _, err = run("learn", twice(tmp_path), "--components", 37)  # an error in the middle of the work
     before, _, after = err.partition("quartic: error: ")
     assert (code, shown(before), after.count("\n")) == (2, "", 1)
 

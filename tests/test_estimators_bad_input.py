@@ -190,9 +190,10 @@ class TestDegenerate:
 
 
 class TestParameters:
-    @pytest.mark.parametrize("value", [0, -1, N + 1, 10**30])
+    @pytest.mark.parametrize("value", [0, -1, N * (N + 1) // 2 + 1, 10**30])
     def test_n_components_out_of_range(self, kind, value):
-        refused(kind, rf"n_components must lie between 1 and the {N} features; got {value}", n_components=value)
+        message = rf"n_components must lie between 1 and {N * (N + 1) // 2}, so many squares .*; got {value}"
+        refused(kind, message, n_components=value)
 
     @pytest.mark.parametrize("value", [2.0, 2.5, "2", True, np.True_, np.ones(2), [2], np.nan])
     def test_n_components_of_another_type(self, kind, value):
@@ -201,12 +202,24 @@ class TestParameters:
     def test_n_components_above_the_rank(self, kind):
         twice = np.column_stack((Y[:, :4], Y[:, :4]))
         refused(
-            kind, r"n_components must be at most 4, .*4 of 8 directions vary.*got 5", twice, n_components=5, later=False
+            kind,
+            r"n_components must be at most 10: .*4 of 8 directions vary.*got 11",
+            twice,
+            n_components=11,
+            later=False,
         )
 
     @pytest.mark.parametrize("value", ["dense", "", None, 3, np.ones(2), ["auto"]])
     def test_moment(self, kind, value):
         refused(kind, "moment must be one of auto, accumulated, implicit", moment=value)
+
+    @pytest.mark.parametrize("value", ["lasso", "", 3, True])
+    def test_transform_algorithm(self, kind, value):
+        refused(kind, "transform_algorithm must be None or one of omp, lars, lasso_lars", transform_algorithm=value)
+
+    @pytest.mark.parametrize("name", ["transform_n_nonzero_coefs", "transform_alpha"])
+    def test_parameters_of_no_algorithm(self, kind, name):
+        refused(kind, f"{name} belongs to a transform_algorithm", **{name: 2})
 
     def test_a_frame_of_another_width(self, kind):
         refused(kind, rf"frame is for 5 features; the samples have {N}", frame=Covariance().update(Y[:, :5]).frame())

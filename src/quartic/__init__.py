@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from quartic import datasets, metrics
 from quartic.decomposition import decompose
-from quartic.dictionary import dictionary_from_moment
+from quartic.given_moment import dictionary_from_moment
 from quartic.moments import Covariance, FourthMoment, Frame
 from quartic.result import Decomposition, DecompositionWarning, Status
 from quartic.tensors import FactoredTensor, FourTensor, PackedTensor

@@ -7,36 +7,41 @@ Pure functions on NumPy arrays; ``estimators`` validates, calls and stores.
 
 from __future__ import annotations
 
-import operator
 import warnings
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from quartic._arrays import check_random_state, from_numpy, pack_rank_one, to_numpy
+from quartic._arrays import pack_rank_one, packed_dim, to_numpy
 from quartic._progress import Progress, Stages
-from quartic.algorithms.certify import DETERMINED, invariant_certificates, is_certified, pair_energy
-from quartic.algorithms.clean import clean as clean_moment
+from quartic.algorithms.certify import is_certified
 from quartic.algorithms.postprocess import evaluate
-from quartic.algorithms.recover import recover
 from quartic.algorithms.refine import pair_moments, sines
-from quartic.algorithms.select import TRIALS, Selection, drops
 from quartic.algorithms.together import correlations_of_pairs, groups, least_correlation, tau_of_pairs
-from quartic.algorithms.truncate import OVERSAMPLING, Spectrum, leading_spectrum, spectral_norm
-from quartic.algorithms.whiten import whiten
+from quartic.algorithms.truncate import full_spectrum, spectral_norm
 from quartic.learned import Learned, LearningReport
 from quartic.moments import Covariance, FourthMoment, Frame, Rewhitened, inverse_root
-from quartic.refinement import Refined, half_estimates, pinned, refined_from
-from quartic.result import Decomposition, DecompositionWarning, Status, canonical_order, positive, signs
+from quartic.overcomplete import (
+    EXACT,
+    MOST_ROWS,
+    Overcomplete,
+    Tempered,
+    code_moments,
+    looks_overcomplete,
+    overcomplete_stage,
+    pooled,
+    refine_codes,
+)
+from quartic.refinement import ROUNDING, Refined, half_estimates, pinned, refined_from, rounding_floor
+from quartic.result import DecompositionWarning, Status, canonical_order, signs
 from quartic.samples import Samples, trim
-from quartic.search import LIKELY
 from quartic.spectral import Spectral, complete, counted, spectral_stage, top_or_window
 from quartic.tensors.base import FourTensor
-from quartic.tensors.combine import Congruence, deflate
-from quartic.tensors.factored import FactoredTensor
-from quartic.tensors.packed import as_four_tensor
+from quartic.tensors.combine import deflate
 
-FLAT = 1e-3  # relative: eigenvalues that differ by less lie in one cluster, and rounding is below it
+NO_SAMPLES = "none: moments alone, no samples were kept"
+FINEST = 1e-6  # tolerance of sparse codes: squared residuals are known to rounding
+DEFAULT_TOLERANCE = 0.1  # of sparse codes, where no samples say better
 
 
 def learn(
@@ -61,7 +66,7 @@ def learn(
     with stages("covariance"):
         covariance = Covariance().update(Y, weights)
         if frame is None:
-            frame = covariance.frame(n_components)
+            frame = covariance.frame(None if n_components is None or n_components > Y.shape[1] else n_components)
         elif refine:
             root = inverse_root(frame.forward.T @ covariance.covariance @ frame.forward)
             frame = frame.completed(covariance.mean, root)
@@ -73,6 +78,11 @@ def learn(
     n = check_count(n_components, frame)
     given = known_rows(known, frame, n)
     data = Samples(Y, weights, frame.mean)
+    more = None
+    if n > frame.dim or (n_components is None and looks_overcomplete(data, frame, stages)):
+        more = overcomplete_stage(data, frame, n_components, given, rng, stages, temperature)
+    if more is not None:
+        return assemble_overcomplete(data, frame, more, given, rng, stages, trimmed)
     spectral = spectral_stage(data, frame, n, given, form, rng, stages, temperature)
     spectral = spectral if n_components is not None else counted(spectral, given, rng)
     found = spectral.found
@@ -102,6 +112,11 @@ def learn_from_moment(
     frame = white.frame
     n = check_count(n_components, frame)
     given = known_rows(known, frame, n)
+    if n > frame.dim:
+        with stages("search") as progress:
+            spectrum = full_spectrum(white.cumulant())
+            more = replace(pooled([Tempered(white, spectrum, 0.0)], n, given, rng, progress), samples=moment.count)
+        return assemble_overcomplete(None, frame, more, given, rng, stages, trimmed)
     with stages("search") as progress:
         found = top_or_window(white, n, given, rng, progress, tight=True)
     rows = moment.count
@@ -111,163 +126,20 @@ def learn_from_moment(
     start = complete(found.atoms, spectral.rank, frame.dim, rng)
     inside = frame.narrowed(start.T)
     W = np.eye(spectral.rank)
-    refined = Refined(W, half_estimates(found, start), "none: moments alone, no samples were kept", 0)
+    refined = Refined(W, half_estimates(found, start), NO_SAMPLES, 0)
     refined = refined if not len(given) else pinned(refined, given @ start.T)
     U = refined.atoms @ start
     pairs = cumulant_pairs(white.cumulant(), U)
     return assemble(inside, refined, U, spectral, pairs, known, rng, stages, moment.count, trimmed)
 
 
-def dictionary_from_moment(
-    T: Any,
-    rank: int | None = None,
-    eps: float = 0.0,
-    *,
-    covariance: Any = None,
-    clean: float | None = None,
-    random_state: Any = None,
-    callback: Progress | None = None,
-) -> Decomposition:
-    """Problem 5.2: the dictionary from a given fourth moment ``T = E[(Ax)^(x4)] + E``.
-
-    Parameters
-    ----------
-    T : array of shape (d, d, d, d) or (d*d, d*d), or FourTensor
-        Fourth moment of samples ``y = A x``, for coefficients whose odd moments vanish.
-    rank : int, optional
-        Number of atoms.  When not given, the largest cut of the spectrum that is full of rank-one matrices.
-    eps : float, default=0.0
-        Bound on the spectral norm of ``E``, in the units of the (whitened) moment; the certificates rest on it.
-    covariance : array of shape (d, d), optional
-        ``E[y y']``.  The atoms need not be orthogonal then (Lemma 5.3); without, they are taken to be orthonormal.
-    clean : float, optional
-        Clean the moment by Algorithm 5.4 with this truncation first: in Theorem 5.5, three times the largest pair
-        moment.  When not given, the leading eigenvectors get equal weights instead, which is exact as long as their
-        span is that of the ``a_i (x) a_i``.
-    random_state : None, int or numpy.random.Generator
-    callback : callable, optional
-        Called as ``callback(stage, done)`` while it works.
-
-    Returns
-    -------
-    Decomposition
-        Atoms as unit rows, in the library of ``T``; ``weights`` are the ``E[x_i^4]`` (over ``E[x_i^2]^2`` with a
-        covariance), ``eps`` what ``sum_i w_i a_i^(x4)`` leaves of the moment, pair terms included.
-
-    Examples
-    --------
-    >>> import quartic
-    >>> data = quartic.datasets.nice_samples(10, 6, supports="blocks", group=3, dictionary="orthonormal")
-    >>> T = quartic.datasets.population_moment(data.components, data.moments)
-    >>> result = quartic.dictionary_from_moment(quartic.PackedTensor(T), random_state=0)
-    >>> result.rank, quartic.metrics.match(data.components, result.components).found(1 - 1e-9)
-    (6, 6)
-    """
-    rng = check_random_state(random_state)
-    for name, value in (("eps", eps), ("clean", 0.0 if clean is None else clean)):
-        if not (isinstance(value, int | float | np.floating) and 0 <= value < np.inf):
-            raise ValueError(f"{name} must be a number, finite and not negative; got {value!r}.")
-    stages = Stages(callback)
-    with stages("pack") as progress:
-        tensor = as_four_tensor(T, progress)
-        like, d = tensor.like, tensor.dim
-        backward = np.eye(d)
-        if covariance is not None:
-            white = whiten(_checked_covariance(covariance, d), np.inf, rank)
-            backward = white.backward
-            tensor = Congruence(tensor, from_numpy(white.forward.T, like, like.dtype))
-    if rank is not None and not 1 <= operator.index(rank) <= tensor.dim:
-        raise ValueError(f"rank must lie between 1 and {tensor.dim}; got {rank}.")
-    with stages("truncate") as progress:
-        most = tensor.dim if rank is None else rank
-        spectrum = leading_spectrum(
-            tensor, most + OVERSAMPLING, rng=rng, wanted=lambda values: most, tolerance=1e-3, callback=progress
-        )
-    if not spectrum.values[0] > eps:
-        raise ValueError(f"eps must lie below the largest eigenvalue of T, {spectrum.values[0]:.4g}; got {eps:.4g}.")
-    with stages("recover") as progress:
-        if clean is not None:
-            L = clean_moment(tensor, clean, rng)
-            choice = Selection(min(most, L.rank), "given" if rank else "what Algorithm 5.4 keeps", None, True)
-            span = FactoredTensor(L.lam[: choice.rank], L.U[:, : choice.rank])
-            atoms = recover(span.flattened(), rng, callback=progress)
-        else:
-            choice = full_cut(spectrum, most, rng) if rank is None else Selection(most, "given", None, True)
-            atoms = recover(spectrum.head(choice.rank).flattened(), rng, callback=progress)
-    with stages("certify"):
-        bounds = invariant_certificates(eps, atoms, spectrum, choice.rank)
-        U = np.asarray(to_numpy(atoms), dtype=np.float64)
-        weights, residual = residual_norm(tensor, U, rng)
-    rows = U @ backward
-    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    order = canonical_order(rows, weights)
-    bounds = bounds[order]
-    status = moment_status(bounds, choice)
-    warn(status)
-    return Decomposition(
-        components=from_numpy(positive(rows)[order], like, like.dtype),
-        weights=from_numpy(weights[order], like, like.dtype),
-        certificates=from_numpy(bounds, like),
-        eps=residual,
-        eps_assumed=float(eps),
-        rank=choice.rank,
-        reason=choice.reason,
-        status=status,
-        spectrum=spectrum.values,
-        asymmetry=getattr(tensor, "asymmetry", 0.0),
-        sweeps=spectrum.sweeps,
-        timings=stages.seconds,
-    )
-
-
-def _checked_covariance(covariance: Any, d: int) -> np.ndarray:
-    C = np.asarray(to_numpy(covariance), dtype=np.float64)
-    if C.shape != (d, d) or not np.all(np.isfinite(C)):
-        raise ValueError(f"covariance must be finite, of shape ({d}, {d}); got shape {C.shape}.")
-    C = (C + C.T) / 2
-    if float(np.linalg.eigvalsh(C)[-1]) <= 0:
-        raise ValueError("covariance must have a positive eigenvalue.")
-    return C
-
-
-def full_cut(spectrum: Spectrum, most: int, rng: np.random.Generator) -> Selection:
-    """The largest cut below which the spectrum drops, and whose span is full of rank-one matrices."""
-    ratio = drops(spectrum.values, most, FLAT * float(spectrum.values[0]))
-    for k in sorted((int(k) + 1 for k in np.nonzero(ratio > 1 + FLAT)[0]), reverse=True)[:TRIALS]:
-        span = spectrum.head(k).flattened()
-        B = recover(span, rng)
-        full = int(np.sum((to_numpy(evaluate(span, B).values) > LIKELY) & (pair_energy(span, B) < DETERMINED)))
-        if full == k:
-            return Selection(k, f"a span of {k} dimensions is full of rank-one matrices", B, True)
-    return Selection(most, "no cut of the spectrum is full of rank-one matrices: as many as dimensions", None, False)
-
-
-def moment_status(bounds: np.ndarray, choice: Selection) -> Status:
-    """What happened, in words."""
-    found, certified = bounds.shape[0], int(np.sum(is_certified(bounds)))
-    if found == 0:
-        return Status("nothing", f"no atom found ({choice.reason}).", "Try without clean, or with a smaller one.")
-    if found < choice.rank or not choice.convincing:
-        return Status(
-            "incomplete",
-            f"{found} of {choice.rank} atoms found, {certified} certified; {choice.reason}.",
-            "Pair terms may exceed the span of the atoms: weights on the samples (fit an estimator) reach further.",
-        )
-    if certified < found:
-        return Status(
-            "uncertified",
-            f"{found} atoms found, {certified} certified.",
-            "The error is too large against the gap of the spectrum to prove the others.",
-        )
-    return Status("complete", f"{found} atoms found and certified.")
-
-
 def check_count(n_components: int | None, frame: Frame) -> int:
-    """How many atoms to look for: as asked, at most as many as the samples have dimensions."""
-    if n_components is not None and n_components > frame.dim:
+    """How many atoms to look for: as asked, at most as many as squares of them can be linearly independent."""
+    N = packed_dim(frame.dim)
+    if n_components is not None and n_components > N:
         raise ValueError(
-            f"n_components must be at most {frame.dim}, the dimension in which the samples vary ({frame.reason}); "
-            f"got {n_components}."
+            f"n_components must be at most {N}: so many squares of atoms can be linearly independent in the "
+            f"{frame.dim} dimensions in which the samples vary ({frame.reason}); got {n_components}."
         )
     return frame.dim if n_components is None else n_components
 
@@ -284,7 +156,7 @@ def known_rows(known: np.ndarray | None, frame: Frame, n: int) -> np.ndarray:
     if np.any(outside) or not np.all(norms > 0):
         raise ValueError("known_components holds atoms outside of the span of the samples: remove them.")
     rows = rows / norms
-    if np.linalg.svd(rows, compute_uv=False)[-1] < 1e-6:
+    if rows.shape[0] <= frame.dim and np.linalg.svd(rows, compute_uv=False)[-1] < 1e-6:
         raise ValueError("known_components holds atoms that depend linearly on each other: remove some.")
     return rows
 
@@ -359,6 +231,86 @@ def assemble(
         frame=frame,
         status=status,
         report=report,
+    )
+
+
+def assemble_overcomplete(
+    data: Samples | None,
+    frame: Frame,
+    found: Overcomplete,
+    known: np.ndarray,
+    rng: np.random.Generator,
+    stages: Stages,
+    trimmed: int,
+) -> Learned:
+    """The same for more atoms than dimensions; without samples ``data`` there is no refinement."""
+    U, m = found.found.atoms, known.shape[0]
+    offset, tolerance, story, passes, exact = np.zeros(frame.dim), DEFAULT_TOLERANCE, NO_SAMPLES, 0, False
+    with stages("refine") as progress:
+        if data is not None:
+            floor = max(ROUNDING * rounding_floor(data, frame), 1e-13)
+            fitted, better = refine_codes(data, frame, U, floor, progress)
+            story = f"sparse codes of {fitted.explained:.0%} of the samples, residual {fitted.residual:.0e}"
+            tolerance, passes = max(fitted.tolerance, FINEST), fitted.rounds
+            if better:
+                U, offset, exact = np.concatenate((known, fitted.atoms[m:])), fitted.offset, fitted.residual <= EXACT
+            else:
+                story = "none: sparse codes do not explain the samples better"
+    with stages("measure"):
+        T = found.best.given.moment.cumulant()
+        _, eps = residual_norm(T, U, rng)
+        certificates = found.found.prove(U)
+        certificates[:m] = 1.0
+        if data is None:
+            spread, pairs = np.ones(U.shape[0]), cumulant_pairs(T, U)
+        else:
+            rows = data.chosen(0.0, 2.0)[:MOST_ROWS]
+            spread, pairs = code_moments(frame.whiten(data.Y[rows], np.float64) - offset, U, tolerance)
+    atoms = U @ frame.backward  # (n, d): what a code of 1 adds to the data
+    length = np.linalg.norm(atoms, axis=1)
+    sign = signs(atoms)
+    components = atoms / length[:, None] * sign[:, None]
+    spread = spread * length
+    uncertainty = np.full(U.shape[0], fitted.residual) if exact else sines(*found.halves) / 2
+    uncertainty[:m] = 0.0
+    order = canonical_order(components, spread)
+    pairs = pairs[np.ix_(order, order)]
+    weight = float(found.best.given.moment.effective.sum())
+    report = LearningReport(
+        samples=found.samples if data is None else data.Y.shape[0],
+        trimmed=trimmed,
+        dim=frame.dim,
+        frame_reason=frame.reason,
+        rank_reason=found.rank_reason,
+        subsample=found.samples,
+        subsample_reason=found.reason,
+        form="accumulated",
+        temperature=float(found.best.given.beta),
+        effective=weight,
+        local=0,
+        tau=tau_of_pairs(pairs),
+        groups=[g.tolist() for g in groups(correlations_of_pairs(pairs), least_correlation(weight)) if g.size > 1],
+        window=(0, 0),
+        spectrum=found.best.given.spectrum.values,
+        sweeps=0,
+        refinement=story,
+        passes=passes,
+        timings=stages.seconds,
+    )
+    return Learned(
+        components=components[order],
+        unmixing=np.linalg.pinv(components[order]).T,
+        mean=frame.mean + offset @ frame.backward,
+        spread=spread[order],
+        thresholds=np.zeros(U.shape[0]),
+        certificates=certificates[order],
+        uncertainty=uncertainty[order],
+        kurtosis=np.diagonal(pairs) - 3,
+        eps=eps,
+        frame=frame,
+        status=status_of(certificates, trimmed),
+        report=report,
+        tolerance=tolerance,
     )
 
 

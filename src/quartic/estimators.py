@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral
@@ -13,10 +14,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.decomposition import sparse_encode
+from sklearn.linear_model import orthogonal_mp_gram
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from quartic._arrays import check_random_state
+from quartic._arrays import check_random_state, packed_dim
 from quartic._files import load_arrays, readable, save_arrays
 from quartic.algorithms.certify import is_certified
 from quartic.dictionary import learn, learn_from_moment, warn
@@ -26,6 +29,7 @@ from quartic.result import Status
 from quartic.samples import trim
 
 FORMS = ("auto", "accumulated", "implicit")
+ALGORITHMS = (None, "omp", "lars", "lasso_lars", "lasso_cd", "threshold")  # those of sklearn's sparse_encode
 
 
 class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator):
@@ -42,6 +46,9 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         temperature: float | None = None,
         frame: Frame | None = None,
         known_components: Any = None,
+        transform_algorithm: str | None = None,
+        transform_n_nonzero_coefs: int | None = None,
+        transform_alpha: float | None = None,
         random_state: Any = 0,
     ) -> None:
         self.n_components = n_components
@@ -50,6 +57,9 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         self.temperature = temperature
         self.frame = frame
         self.known_components = known_components
+        self.transform_algorithm = transform_algorithm
+        self.transform_n_nonzero_coefs = transform_n_nonzero_coefs
+        self.transform_alpha = transform_alpha
         self.random_state = random_state
 
     @with_callbacks
@@ -137,14 +147,21 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
             if isinstance(n, bool) or not isinstance(n, Integral):  # NumPy's bool is none
                 raise ValueError(f"n_components must be a whole number or None; got {n!r}.")
             n = int(n)
-            if not 1 <= n <= d:
-                raise ValueError(f"n_components must lie between 1 and the {d} features; got {n}.")
+            if not 1 <= n <= packed_dim(d):
+                reach = f"so many squares of atoms with {d} features can be linearly independent"
+                raise ValueError(f"n_components must lie between 1 and {packed_dim(d)}, {reach}; got {n}.")
         if not isinstance(self.moment, str) or self.moment not in FORMS:
             raise ValueError(f"moment must be one of {', '.join(FORMS)}; got {self.moment!r}.")
         beta: Any = self.temperature
         number = isinstance(beta, int | float | np.number) and not isinstance(beta, bool)
         if beta is not None and not (number and 0 <= beta < np.inf):
             raise ValueError(f"temperature must be a number, finite and not negative, or None; got {beta!r}.")
+        if self.transform_algorithm not in ALGORITHMS:
+            names = ", ".join(name for name in ALGORITHMS if name)
+            raise ValueError(f"transform_algorithm must be None or one of {names}; got {self.transform_algorithm!r}.")
+        for name in ("transform_n_nonzero_coefs", "transform_alpha"):
+            if getattr(self, name) is not None and self.transform_algorithm is None:
+                raise ValueError(f"{name} belongs to a transform_algorithm: choose one, or leave both out.")
         if self.frame is not None and not isinstance(self.frame, Frame):
             raise ValueError(f"frame must be a quartic.Frame or None; got {type(self.frame).__name__}.")
         if self.frame is not None and self.frame.mean.shape != (d,):
@@ -187,6 +204,36 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
             )
         return out
 
+    def _codes(self, X: Any) -> np.ndarray:
+        """Codes for the unit rows of the dictionary: linear, or sparse where there are more atoms than dimensions."""
+        check_is_fitted(self)
+        kept = self.learned_
+        if self.transform_algorithm is None and not kept.overcomplete:
+            return self._projected(X, kept.mean, kept.unmixing, kept.thresholds)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        centred = X.astype(np.float64) - kept.mean
+        if self.transform_algorithm is not None:
+            codes = sparse_encode(
+                centred,
+                kept.components,
+                algorithm=self.transform_algorithm,
+                n_nonzero_coefs=self.transform_n_nonzero_coefs,
+                alpha=self.transform_alpha,
+            )
+        else:
+            # Orthogonal matching pursuit of samples of norm 1, so that one tolerance fits all.
+            norms = np.linalg.norm(centred, axis=1)
+            codes = np.zeros((X.shape[0], kept.components.shape[0]))
+            some = np.flatnonzero(norms > 0)
+            if some.size:
+                unit = centred[some] / norms[some, None]
+                gram, inner = kept.components @ kept.components.T, kept.components @ unit.T
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", RuntimeWarning)  # a sample that is not sparse uses all it can
+                    found = orthogonal_mp_gram(gram, inner, tol=kept.tolerance**2, norms_squared=np.ones(some.size))
+                codes[some] = found.reshape(kept.components.shape[0], -1).T * norms[some, None]
+        return codes.astype(X.dtype)
+
     def _restored(self, codes: Any, components: np.ndarray, mean: np.ndarray) -> np.ndarray:
         check_is_fitted(self)
         codes = np.asarray(codes)
@@ -213,6 +260,9 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
             "refine": bool(self.refine),
             "moment": self.moment,
             "temperature": None if self.temperature is None else float(self.temperature),
+            "transform_algorithm": self.transform_algorithm,
+            "transform_n_nonzero_coefs": self.transform_n_nonzero_coefs,
+            "transform_alpha": self.transform_alpha,
             "random_state": seed,
         }
         text = {"report": report, "status": vars(kept.status), "settings": settings, "samples": self.n_samples_seen_}
@@ -231,7 +281,10 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
             model = cls(**text["settings"])
             report = text["report"] | {"spectrum": np.asarray(text["report"]["spectrum"])}
             report["window"] = tuple(report["window"])
-            values: dict[str, Any] = {name: data[name] for name in _ARRAYS} | {"eps": float(data["eps"])}
+            values: dict[str, Any] = {name: data[name] for name in _ARRAYS} | {
+                "eps": float(data["eps"]),
+                "tolerance": float(data["tolerance"]),
+            }
             status = Status(**text["status"])
             learned = Learned(**values, frame=Frame.from_arrays(data), status=status, report=LearningReport(**report))
             model.n_features_in_ = learned.components.shape[1]
@@ -248,6 +301,7 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
 
 _ARRAYS = (
     "components", "unmixing", "mean", "spread", "thresholds", "certificates", "uncertainty", "kurtosis", "eps",
+    "tolerance",
 )  # fmt: skip
 
 
@@ -261,7 +315,8 @@ class SpectralDictionaryLearning(_SpectralEstimator):
     Parameters
     ----------
     n_components : int, optional
-        Number of atoms, at most the dimension in which the samples vary; chosen from the data when not given.
+        Number of atoms, chosen from the data when not given; there may be more than features, where samples are sparse
+        (see the notes).
     refine : bool, default=True
         Whether to refine the atoms on all samples.  Without, the spectral stage uses all samples itself.
     moment : {"auto", "accumulated", "implicit"}, default="auto"
@@ -276,6 +331,11 @@ class SpectralDictionaryLearning(_SpectralEstimator):
     known_components : array-like of shape (m, n_features), optional
         Atoms that are known already: they are kept as they are, counted in ``n_components``, and the others are found
         beside them.
+    transform_algorithm : {"omp", "lars", "lasso_lars", "lasso_cd", "threshold"}, optional
+        How ``transform`` codes samples, by scikit-learn's ``sparse_encode``.  When not given, codes are linear, or
+        those of orthogonal matching pursuit where there are more atoms than dimensions.
+    transform_n_nonzero_coefs, transform_alpha : int and float, optional
+        Parameters of that algorithm.
     random_state : int, RandomState, Generator or None, default=0
         Two fits with the same whole number give the same answer.
 
@@ -322,6 +382,12 @@ class SpectralDictionaryLearning(_SpectralEstimator):
     --------
     SpectralICA : The same with the interface of ``FastICA``.
 
+    Notes
+    -----
+    With more atoms than dimensions the span of the ``a_i (x) a_i`` is found as before, and its rank-one elements by
+    subspace power (Kileel and Pereira); atoms are refined by sparse codes and least squares in turn.  It wants samples
+    with few active atoms, two or three of several dozen.  Certificates rest on more there: ``docs/overcomplete.md``.
+
     Examples
     --------
     >>> import quartic
@@ -340,9 +406,12 @@ class SpectralDictionaryLearning(_SpectralEstimator):
         self.thresholds_ = learned.thresholds
 
     def transform(self, X: Any) -> np.ndarray:
-        """Codes ``(n_samples, n_components)``; exact zeros where the data are exactly sparse."""
-        check_is_fitted(self)
-        return self._projected(X, self.mean_, self.learned_.unmixing, self.thresholds_)
+        """Codes ``(n_samples, n_components)``; exact zeros where the data are exactly sparse.
+
+        Linear in ``X``, up to a threshold; where there are more atoms than dimensions, by orthogonal matching pursuit
+        up to the tolerance that the refinement found, or by the ``transform_algorithm`` that was chosen.
+        """
+        return self._codes(X)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Samples from codes: ``X @ components_ + mean_``."""
@@ -356,7 +425,8 @@ class SpectralICA(_SpectralEstimator):
     Parameters
     ----------
     n_components : int, optional
-        Number of sources, at most the dimension in which the samples vary; chosen from the data when not given.
+        Number of sources, chosen from the data when not given; there may be more than features, where sources are
+        sparse.
     refine : bool, default=True
         Whether to refine the sources on all samples.
     moment : {"auto", "accumulated", "implicit"}, default="auto"
@@ -367,6 +437,11 @@ class SpectralICA(_SpectralEstimator):
         Centre and whitener to use; computed from the samples when not given.
     known_components : array-like of shape (m, n_features), optional
         Columns of the mixing matrix that are known already, as rows.
+    transform_algorithm : {"omp", "lars", "lasso_lars", "lasso_cd", "threshold"}, optional
+        How ``transform`` codes samples, by scikit-learn's ``sparse_encode``.  When not given, codes are linear, or
+        those of orthogonal matching pursuit where there are more atoms than dimensions.
+    transform_n_nonzero_coefs, transform_alpha : int and float, optional
+        Parameters of that algorithm.
     random_state : int, RandomState, Generator or None, default=0
         Two fits with the same whole number give the same answer.
 
@@ -403,9 +478,14 @@ class SpectralICA(_SpectralEstimator):
         self.whitening_ = learned.frame.forward.T
 
     def transform(self, X: Any) -> np.ndarray:
-        """Sources ``(n_samples, n_components)``, of variance 1 on the samples of the fit."""
+        """Sources ``(n_samples, n_components)``, of variance 1 on the samples of the fit.
+
+        Where there are more sources than sensors, or a ``transform_algorithm`` was chosen, by sparse codes.
+        """
         check_is_fitted(self)
-        return self._projected(X, self.mean_, self.components_, None)
+        if self.transform_algorithm is None and not self.learned_.overcomplete:
+            return self._projected(X, self.mean_, self.components_, None)
+        return (self._codes(X) / self.learned_.spread).astype(X.dtype if hasattr(X, "dtype") else np.float64)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Samples from sources: ``X @ mixing_.T + mean_``."""

@@ -97,7 +97,7 @@ class Learned:
     components : ndarray of shape (n, d)
         Atoms, unit rows: the most energy first, the largest entry of each positive.
     unmixing : ndarray of shape (n, d)
-        ``codes = (Y - mean) @ unmixing.T``.
+        ``codes = (Y - mean) @ unmixing.T``; those of least norm where there are more atoms than dimensions.
     mean : ndarray of shape (d,)
     spread : ndarray of shape (n,)
         Standard deviation of the codes.
@@ -113,6 +113,8 @@ class Learned:
     frame : Frame
     status : Status
     report : LearningReport
+    tolerance : float
+        Where there are more atoms than dimensions: the part of a sample's norm that its sparse code may leave.
     """
 
     components: np.ndarray
@@ -127,3 +129,9 @@ class Learned:
     frame: Frame
     status: Status
     report: LearningReport
+    tolerance: float = 0.0
+
+    @property
+    def overcomplete(self) -> bool:
+        """Whether there are more atoms than dimensions: codes are not linear in the samples then."""
+        return self.components.shape[0] > self.frame.dim
