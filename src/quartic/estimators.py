@@ -224,7 +224,7 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
             # Orthogonal matching pursuit of samples of norm 1, so that one tolerance fits all.
             norms = np.linalg.norm(centred, axis=1)
             codes = np.zeros((X.shape[0], kept.components.shape[0]))
-            some = np.flatnonzero(norms > 0)
+            some = np.flatnonzero(norms > kept.tolerance * np.linalg.norm(kept.spread))  # others have no active atom
             if some.size:
                 unit = centred[some] / norms[some, None]
                 gram, inner = kept.components @ kept.components.T, kept.components @ unit.T
@@ -474,7 +474,7 @@ class SpectralICA(_SpectralEstimator):
         super()._store(learned, samples)
         self.components_ = learned.unmixing / learned.spread[:, None]
         self.mixing_ = learned.components.T * learned.spread
-        self.mean_ = learned.frame.mean
+        self.mean_ = learned.mean if learned.overcomplete else learned.frame.mean
         self.whitening_ = learned.frame.forward.T
 
     def transform(self, X: Any) -> np.ndarray:

@@ -20,7 +20,7 @@ from quartic._progress import Stages
 from quartic.algorithms.certify import is_certified
 from quartic.algorithms.recover import distinct
 from quartic.algorithms.select import drops
-from quartic.algorithms.sparse_code import PART, Fitted, fit, pursue
+from quartic.algorithms.sparse_code import Fitted, fit, most_atoms, pursue
 from quartic.algorithms.subspace_power import climb, derivatives, maxima, normalised
 from quartic.algorithms.temper import Tempering, tempering
 from quartic.algorithms.truncate import Spectrum, full_spectrum
@@ -207,16 +207,19 @@ def overcomplete_stage(
             for temper, moment in moments:
                 moment.update(data.Y[fresh], temper.weights(squares) * data.weight(fresh), index=fresh)
         with stages("search") as progress:
-            tempered = (Tempered(moment, full_spectrum(moment.cumulant()), temper.beta) for temper, moment in moments)
+            tempered = [Tempered(moment, full_spectrum(moment.cumulant()), temper.beta) for temper, moment in moments]
             if n is not None:
                 pool: Overcomplete | None = pooled(tempered, n, known, rng, progress)
             else:
-                pool = counted(list(tempered), known, rng, progress)
+                pool = counted(tempered, known, rng, progress)
         if pool is not None:
             pool = replace(pool, samples=total)
             settled = pool.certified == (n or (last.certified if last is not None else -1))
         if (pool is not None and settled) or part == 1:
-            return pool
+            if pool is None or n is not None:
+                return pool
+            with stages("search") as progress:
+                return extended(pool, tempered, known, rng, progress)
         last = pool
         size *= 2
 
@@ -230,10 +233,7 @@ def _temperatures(squares: np.ndarray, beta: float | None) -> list[Tempering]:
 def counted(
     tempered: list[Tempered], known: np.ndarray, rng: np.random.Generator, progress: Callable[[int], None] | None = None
 ) -> Overcomplete | None:
-    """As many atoms as dimensions of the largest proposed span that is full of certified ones, more than ``r``.
-
-    And then one more, as long as all are certified: two that are nearly parallel blur the drop of the spectrum.
-    """
+    """As many atoms as dimensions of the largest proposed span that is full of certified ones, more than ``r``."""
     best: Trial | None = None
     for given, k in proposals(tempered, max(given.moment.dim for given in tempered) + 1):
         if best is None or k > best.rank:
@@ -243,14 +243,24 @@ def counted(
             progress(k)
     if best is None:
         return None
-    pool = Overcomplete(best.found, best.halves, best, 0, "", "")
+    why = f"{best.rank} atoms are certified, in a span of as many dimensions"
+    return Overcomplete(best.found, best.halves, best, 0, why, why)
+
+
+def extended(
+    pool: Overcomplete,
+    tempered: list[Tempered],
+    known: np.ndarray,
+    rng: np.random.Generator,
+    progress: Callable[[int], None] | None = None,
+) -> Overcomplete:
+    """One atom more, as long as all are certified: two that are nearly parallel blur the drop of the spectrum."""
     while True:
         more = pooled(tempered, pool.certified + 1, known, rng, progress)
         if more.certified <= pool.certified:
-            break
-        pool = more
-    why = f"{pool.certified} atoms are certified, in spans of as many dimensions"
-    return replace(pool, reason=why, rank_reason=why)
+            return pool
+        why = f"{more.certified} atoms are certified, in spans of as many dimensions"
+        pool = replace(more, samples=pool.samples, reason=why, rank_reason=why)
 
 
 def pooled(
@@ -297,7 +307,7 @@ def refine_codes(
         progress(fitted.rounds)
     if fitted.rounds == 0:
         return fitted, False
-    most = max(1, U.shape[1] // PART)
+    most = most_atoms(U.shape[1])
 
     def explained(atoms: np.ndarray, offset: np.ndarray) -> float:
         return float(np.mean(pursue(Z[judges] - offset, atoms, most, fitted.tolerance)[1] <= fitted.tolerance))
@@ -307,7 +317,7 @@ def refine_codes(
 
 def code_moments(Z: np.ndarray, atoms: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
     """Standard deviations of the sparse codes, and their ``E s_i^2 s_j^2 / (E s_i^2 E s_j^2)``."""
-    codes, _ = pursue(Z, atoms, max(1, atoms.shape[1] // PART), tolerance)
+    codes, _ = pursue(Z, atoms, most_atoms(atoms.shape[1]), tolerance)
     squares = codes**2
     second = np.mean(squares, axis=0)
     safe = np.where(second > 0, second, 1.0)

@@ -17,10 +17,18 @@ FIRST = 0.35  # part of a sample's norm that its atoms may leave at first: the s
 SHRINK, STEEPEST = 2.0, 100.0  # factors by which a tolerance falls, at least and at most
 MULTIPLE = 3.0  # times the median residual of what is explained, if that is less
 KEPT = 0.8  # of the samples that were explained before: as many must be, or the tolerance is too low
+LEAST, APART = 0.1, 4.0  # a part of the samples, and how far below the tolerance most of it must lie to count alone
+FEWEST, FIRST_ROUNDS = 2, 3  # atoms, and rounds: at a high tolerance more would explain samples that are not sparse
+SILENT = 0.02  # of the root mean square norm: less is no active atom
 STALLS = 2  # rounds at the old tolerance, after which a lower one is given up
 ROUNDS = 60
-PART = 4  # of the dimensions: atoms that explain a sample at most; more are no sparse explanation
+PART = 4  # of the dimensions: atoms that explain a sample at most, or two; more are no sparse explanation
 DETERMINED = 4  # explained samples for each number of the dictionary's row, below which a round is not trusted
+
+
+def most_atoms(d: int) -> int:
+    """How many atoms may explain a sample of ``d`` dimensions."""
+    return max(2, d // PART)
 
 
 def pursue(Z: np.ndarray, D: np.ndarray, most: int, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
@@ -79,7 +87,7 @@ class Fitted:
     tolerance : float
         Residual below which a sample counts as explained.
     explained : float
-        Part of the samples that are.
+        Part of the samples that are, among those with an active atom.
     rounds : int
     """
 
@@ -94,20 +102,26 @@ class Fitted:
 def fit(Z: np.ndarray, D: np.ndarray, floor: float = 1e-13) -> Fitted:
     """Codes and dictionary in turn, from unit rows ``D (n, d)``, with a tolerance that falls as far as samples allow.
 
-    A lower tolerance is kept if nearly as many samples are explained by it.  Where they are not, after another round at
-    the old one, the samples are no sparser: noise, or more atoms in each.
+    A lower tolerance is kept if nearly as many samples are explained by it; or if a part of them is, far better than it
+    asks for: these are sparse, and the others have too many atoms.  Where neither holds, after another round at the old
+    one, the samples are no sparser.
     """
     n, d = D.shape
-    most = max(1, d // PART)
-    offset = np.zeros(d)
+    most = most_atoms(d)
+    offset = np.median(Z, axis=0)  # that of samples without active atoms, if these are most
+    least = SILENT * np.sqrt(np.mean(Z * Z) * d)
     best, trial, stalls = Fitted(D, offset, 1.0, 1.0, 0.0, 0), FIRST, 0
     for rounds in range(1, ROUNDS + 1):
-        codes, residuals = pursue(Z - offset, D, most, trial)
-        explained = (residuals <= trial) & np.any(codes != 0, axis=1)
-        share = float(np.mean(explained))
-        if share >= KEPT * best.explained and np.sum(explained) >= DETERMINED * n:
+        codes, residuals = pursue(Z - offset, D, FEWEST if rounds <= FIRST_ROUNDS else most, trial)
+        active = np.linalg.norm(Z - offset, axis=1) > least
+        explained = active & (residuals <= trial)
+        share = float(np.sum(explained) / max(np.sum(active), 1))
+        level = float(np.median(residuals[explained])) if share > 0 else 1.0
+        nearly_all = share >= KEPT * best.explained
+        a_part = share >= LEAST and level <= trial / APART
+        if (nearly_all or a_part) and np.sum(explained) >= DETERMINED * n:
             lower = trial < best.tolerance
-            best = Fitted(D, offset, float(np.median(residuals[explained])), trial, share, rounds)
+            best = Fitted(D, offset, level, trial, share, rounds)
             if best.residual <= floor:
                 break
             stalls = 0 if lower else stalls

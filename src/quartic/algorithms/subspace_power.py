@@ -39,7 +39,8 @@ from quartic.tensors.factored import FactoredTensor
 
 PART = 0.8  # of the mean curvature that the shift takes away; measured: 1 falls in every tenth step, 0.5 is slower
 LARGEST_SHIFT = 0.95  # of F: beyond it the iteration would turn back
-CLIMB_STEPS, CLIMBED = 300, 1e-6  # at most; and 1 - cosine of a step after which Newton's takes over
+CLIMB_STEPS, CLIMBED = 100, 1e-6  # at most; and 1 - cosine of a step after which Newton's takes over
+SLOWEST = 1e-5  # of 1 - F: a step that gains less leads nowhere
 NEWTON_STEPS, UPHILL_STEPS = 4, 40  # quadratic convergence: from 1e-3 to rounding in three, where F is not flat
 LONGEST = 0.3  # radians of a Newton step; more is no step near a maximum
 FLAT = 1e-3  # times F: the least curvature that a step counts on
@@ -141,12 +142,13 @@ def climb(L: FactoredTensor, B: Array, most: int = CLIMB_STEPS, tolerance: float
         mean = (2 * xp.sum((B @ squares) * B, axis=1) + traces @ c - 3 * F) / max(L.dim - 1, 1)
         wanted = -xp.minimum(xp.maximum(PART * mean, xp.zeros_like(mean)), LARGEST_SHIFT * F)
         fallen = value > F
+        rising = fallen | (F - value > SLOWEST * (1 - F))
         proven = xp.sqrt(xp.maximum(value * (1 - value), xp.zeros_like(value)))
         shift = xp.where(fallen, (shift + proven) / 2, wanted)
         best, slope = xp.where(fallen[:, None], best, B), xp.where(fallen[:, None], slope, product)
         value = xp.where(fallen, value, F)
         B = normalised(slope + shift[:, None] * best)
-        moving = (1 - xp.abs(xp.sum(B * best, axis=1)) > tolerance) & (step + 1 < most)
+        moving = (1 - xp.abs(xp.sum(B * best, axis=1)) > tolerance) & rising & (step + 1 < most)
         halted, kept = xp.nonzero(~moving)[0], xp.nonzero(moving)[0]
         ended.append((xp.take(rows, halted), xp.take(B, halted, axis=0)))
         if kept.shape[0] == 0:

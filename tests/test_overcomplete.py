@@ -1,0 +1,175 @@
+"""More atoms than dimensions, from samples: the spectral stage, the estimators, and what they say."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.decomposition import sparse_encode
+
+import quartic
+from quartic import SpectralDictionaryLearning, SpectralICA
+from quartic._progress import Stages
+from quartic.algorithms.certify import is_certified
+from quartic.datasets import nice_samples
+from quartic.metrics import match
+from quartic.moments import Covariance
+from quartic.overcomplete import looks_overcomplete, overcomplete_stage
+from quartic.samples import Samples
+
+D, N = 12, 20
+
+
+def draw(seed, m=12_000, coefficients="gaussian", n=N, **options):
+    return nice_samples(m, n, D, p=1.3 / n, coefficients=coefficients, random_state=seed, **options)
+
+
+def stage(Y, n, seed=0, beta=None):
+    """The spectral stage alone: what it found, and the atoms in whitened coordinates."""
+    frame = Covariance().update(Y).frame()
+    data = Samples(Y, None, frame.mean)
+    nobody = np.zeros((0, frame.dim))
+    return overcomplete_stage(data, frame, n, nobody, np.random.default_rng(seed), Stages(None), beta), frame
+
+
+def quietly(model, Y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(Y)
+
+
+class TestStage:
+    @pytest.mark.parametrize("coefficients", ["sign", "gaussian"])
+    @pytest.mark.parametrize("n", [N, None])
+    def test_every_atom_is_found_and_certified(self, seed, n, coefficients):
+        data = draw(seed, coefficients=coefficients)
+        found, frame = stage(data.samples, n, seed)
+        truth = data.dictionary @ frame.forward
+        truth /= np.linalg.norm(truth, axis=1, keepdims=True)
+        assert found.certified == N == found.found.atoms.shape[0]
+        squared = np.max((found.found.atoms @ truth.T) ** 2, axis=1)
+        assert match(truth, found.found.atoms).found(0.9) == N
+        assert np.all(found.found.bounds <= squared)
+        for half in found.halves:
+            assert np.min(np.sum(half * found.found.atoms, axis=1)) > 0.8
+
+    def test_fewer_samples_do_with_weights_than_without(self, seed):
+        data = draw(seed, m=4000)
+        with_weights, _ = stage(data.samples, N, seed)
+        without, _ = stage(data.samples, N, seed, beta=0.0)
+        assert with_weights.certified == N > without.certified
+
+    def test_a_first_look(self, seed):
+        for data, more in ((draw(seed), True), (nice_samples(12_000, D, p=0.1, random_state=seed), False)):
+            frame = Covariance().update(data.samples).frame()
+            assert looks_overcomplete(Samples(data.samples, None, frame.mean), frame, Stages(None)) == more
+
+    @pytest.mark.parametrize("kind", ["gaussian", "scale mixture", "student"])
+    @pytest.mark.parametrize("n", [15, None])
+    def test_samples_without_structure_have_no_atoms(self, seed, kind, n):
+        rng = np.random.default_rng(seed)
+        Y = rng.standard_normal((3000, 8))
+        if kind == "scale mixture":
+            Y *= rng.exponential(size=(3000, 1))
+        if kind == "student":
+            Y = rng.standard_t(3, size=(3000, 8)) if n is None else Y / np.sqrt(rng.chisquare(3, size=(3000, 1)) / 3)
+        found, _ = stage(Y, n, seed)
+        if kind == "student" and n is None:
+            return  # eight independent sources: structure, if not of more atoms than dimensions
+        assert found is None or found.certified == 0
+
+
+class TestDictionary:
+    def test_exact_on_exactly_sparse_samples(self, seed):
+        data = draw(seed)
+        model = SpectralDictionaryLearning(random_state=seed).fit(data.samples)
+        assert model.n_components_ == N
+        assert model.status_.code == "complete"
+        assert np.all(is_certified(model.certificates_))
+        squared = match(data.components, model.components_).squared
+        assert np.min(squared) >= 1 - 1e-10
+        assert np.all(model.uncertainty_ < 1e-6)
+        assert model.tau_ == pytest.approx(data.tau, abs=0.05)
+        np.testing.assert_allclose(np.linalg.norm(model.components_, axis=1), 1, atol=1e-12)
+        np.testing.assert_allclose(model.mean_, 0, atol=1e-7)
+
+    def test_noise(self, seed):
+        data = draw(seed, m=20_000, snr=20)
+        model = quietly(SpectralDictionaryLearning(N, random_state=seed), data.samples)
+        assert match(data.components, model.components_).found(0.98) == N
+
+    def test_codes(self, seed):
+        data = draw(seed)
+        model = SpectralDictionaryLearning(N, random_state=seed).fit(data.samples)
+        codes = model.transform(data.samples[:500])
+        assert codes.shape == (500, N)
+        np.testing.assert_allclose(model.inverse_transform(codes), data.samples[:500], atol=1e-4)
+        truly = np.count_nonzero(data.codes[:500], axis=1)
+        few = truly <= 1
+        np.testing.assert_array_equal(np.count_nonzero(codes, axis=1)[few], truly[few])
+        assert model.transform(data.samples[:5].astype(np.float32)).dtype == np.float32
+
+    def test_other_encoders_are_those_of_scikit_learn(self, seed):
+        data = draw(seed)
+        chosen = {"transform_algorithm": "lasso_lars", "transform_alpha": 0.01}
+        model = SpectralDictionaryLearning(N, random_state=seed, **chosen).fit(data.samples)
+        expected = sparse_encode(data.samples[:20] - model.mean_, model.components_, algorithm="lasso_lars", alpha=0.01)
+        np.testing.assert_allclose(model.transform(data.samples[:20]), expected)
+
+    def test_known_atoms_stay(self, seed):
+        data = draw(seed)
+        known = data.components[[3, 7]]
+        model = SpectralDictionaryLearning(N, known_components=known, random_state=seed).fit(data.samples)
+        table = match(known, model.components_)
+        assert table.found(1 - 1e-12) == 2
+        np.testing.assert_array_equal(model.certificates_[table.columns], 1)
+        np.testing.assert_array_equal(model.uncertainty_[table.columns], 0)
+        assert match(data.components, model.components_).found(0.99) == N
+
+    def test_more_than_there_are(self, seed):
+        """One too many is not certified; the others are."""
+        data = draw(seed)
+        model = quietly(SpectralDictionaryLearning(N + 1, random_state=seed), data.samples)
+        assert not model.status_.ok or model.certified_.sum() <= N
+        assert match(data.components, model.components_).found(0.95) == N
+
+    def test_saved_and_loaded(self, seed, tmp_path):
+        data = draw(seed)
+        model = SpectralDictionaryLearning(N, random_state=seed).fit(data.samples)
+        model.save(tmp_path / "m.npz")
+        again = SpectralDictionaryLearning.load(tmp_path / "m.npz")
+        np.testing.assert_array_equal(again.transform(data.samples[:50]), model.transform(data.samples[:50]))
+
+    def test_the_same_again(self, seed):
+        data = draw(seed)
+        one, two = (SpectralDictionaryLearning(N, random_state=seed).fit(data.samples) for _ in range(2))
+        np.testing.assert_array_equal(one.components_, two.components_)
+        np.testing.assert_array_equal(one.certificates_, two.certificates_)
+
+    def test_moments_alone(self, seed):
+        data = draw(seed, m=60_000)
+        model = quietly(SpectralDictionaryLearning(N, refine=False, random_state=seed), data.samples)
+        streamed = SpectralDictionaryLearning(N, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for part in np.array_split(data.samples, 3):
+                streamed.partial_fit(part)
+        for each in (model, streamed):
+            assert match(data.components, each.components_).found(0.9) >= N - 2
+            assert each.transform(data.samples[:10]).shape == (10, N)
+
+
+class TestSources:
+    def test_more_sources_than_sensors(self, seed):
+        data = draw(seed)
+        model = SpectralICA(N, random_state=seed).fit(data.samples)
+        assert model.mixing_.shape == (D, N)
+        assert match(data.components, model.mixing_.T).found(1 - 1e-9) == N
+        sources = model.transform(data.samples)
+        np.testing.assert_allclose(np.std(sources, axis=0), 1, atol=0.25)
+        np.testing.assert_allclose(model.inverse_transform(sources), data.samples, atol=1e-4)
+
+
+def test_the_number_may_exceed_the_dimension_of_a_tensor():
+    assert quartic.decompose(np.eye(9).reshape(3, 3, 3, 3), 1, random_state=0).rank == 1
