@@ -10,9 +10,10 @@ import importlib
 import pkgutil
 
 from benchmarks.problems._dense import DenseProblem, dense
+from benchmarks.problems._general import general_tensor
 from benchmarks.problems._samples import SamplesProblem
 
-__all__ = ["KINDS", "DenseProblem", "Problem", "SamplesProblem", "dense", "load", "names"]
+__all__ = ["KINDS", "DenseProblem", "Problem", "SamplesProblem", "dense", "general_tensor", "load", "names"]
 
 KINDS = ("dense", "samples")
 Problem = DenseProblem | SamplesProblem

@@ -270,7 +270,7 @@ def pooled(
     rng: np.random.Generator,
     progress: Callable[[int], None] | None = None,
 ) -> Overcomplete:
-    """The atoms that any temperature certifies, each once; filled up to ``n`` with what is only likely."""
+    """The atoms that any temperature certifies, each once; filled up to ``n`` with what is only likely, or a guess."""
     trials: list[Trial] = []
     m = known.shape[0]
     for given in tempered:
@@ -282,15 +282,19 @@ def pooled(
         # Known ones first, then by certificate; those without are in the order of their F.
         place = np.arange(atoms.shape[0])
         score = np.where(is_certified(bounds), bounds, -place) + 2.0 * (place < m)
-        rows = distinct(atoms, score - np.min(score), place >= 0, atoms[:0], ONE)[:n]
+        rows = distinct(atoms, score - np.min(score, initial=0.0), place >= 0, atoms[:0], ONE)[:n]
         certified = int(np.sum(is_certified(bounds[rows])))
         if progress is not None:
             progress(certified)
         if certified == n:
             break
     halves = [np.concatenate([t.halves[h][k:] for k, t in zip(skip, trials, strict=True)])[rows] for h in (0, 1)]
+    atoms, bounds = atoms[rows], bounds[rows]
+    guess = normalised(rng.standard_normal((n - atoms.shape[0], atoms.shape[1])))  # where there are no maxima left
+    atoms, halves = np.concatenate((atoms, guess)), [np.concatenate((half, guess)) for half in halves]
+    bounds = np.concatenate((bounds, np.zeros(guess.shape[0])))
     reason = f"{certified} of {n} atoms are certified, by {len(trials)} temperatures"
-    return Overcomplete(Certified(atoms[rows], bounds[rows]), halves, trials[0], 0, reason, "given")
+    return Overcomplete(Certified(atoms, bounds), halves, trials[0], 0, reason, "given")
 
 
 def refine_codes(

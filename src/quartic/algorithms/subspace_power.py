@@ -108,7 +108,7 @@ def maxima(
         B = climb(work, normalised(standard_normal(rng, (max(STARTS_LEAST, work.rank), L.dim), L.like)))
         if work is not L:
             B = climb(L, _unlike(work, B, known[:0, :]))
-        fresh = polish(L, _unlike(L, B, found.vectors))
+        fresh = polish(L, _unlike(L, B, found.vectors, 2 * level - 1))  # what is far below the level will not reach it
         new = distinct(fresh.vectors, fresh.values, fresh.values > level, found.vectors, SAME)
         found = found.join(fresh.take(new))
         if callback is not None:
@@ -119,11 +119,11 @@ def maxima(
     return found
 
 
-def _unlike(L: FactoredTensor, B: Array, known: Array) -> Array:
-    """The rows of ``B (m, d)`` that are unlike each other and the known ones."""
+def _unlike(L: FactoredTensor, B: Array, known: Array, least: float = 0.0) -> Array:
+    """The rows of ``B (m, d)`` that are unlike each other and the known ones, with ``F`` of at least ``least``."""
     xp = array_namespace(B)
     F = energies(L, B)
-    return xp.take(B, distinct(B, F, F >= 0, known, SAME), axis=0)
+    return xp.take(B, distinct(B, F, F >= least, known, SAME), axis=0)
 
 
 def climb(L: FactoredTensor, B: Array, most: int = CLIMB_STEPS, tolerance: float = CLIMBED) -> Array:
