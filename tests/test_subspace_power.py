@@ -6,7 +6,7 @@ import pytest
 from quartic._arrays import pack, pack_rank_one, packed_dim, unpack
 from quartic.algorithms import subspace_power as algorithm
 from quartic.algorithms.subspace_power import (
-    STARTS_LEAST,
+    Maxima,
     climb,
     deflated,
     derivatives,
@@ -422,10 +422,11 @@ class TestNothing:
         i, j = np.triu_indices(k)
         Q = np.linalg.qr(pack(V[i][:, :, None] * V[j][:, None, :]))[0]
         L = FactoredTensor(np.ones(Q.shape[1]), Q)
-        some = maxima(L, rng)
-        assert k == 8 or len(some.vectors) >= STARTS_LEAST / 2
-        for eps in (0.0, 0.1, 0.3):
-            assert certified(L, some, eps) == 0
+        anywhere = unit(rng.standard_normal((12, k)) @ V)
+        np.testing.assert_allclose(energies(L, anywhere), 1, atol=1e-9)
+        for some in (Maxima(anywhere, np.ones(12)), maxima(L, rng)):
+            for eps in (0.0, 0.1, 0.3):
+                assert certified(L, some, eps) == 0
 
     def test_is_certified_of_a_mixture(self, rng):
         """A direction that is no square, beside components: they are found, and it brings nothing with it."""

@@ -112,7 +112,7 @@ def main(argv=None):
     warnings.simplefilter("ignore")  # that nothing is found is what is expected
     rows, lines = [], []
     jobs = [
-        (kind, run, range(number, args.runs or (3 * len(kinds) if args.quick else 500), len(kinds)))
+        (kind, run, range(number, args.runs or (len(kinds) if args.quick else 500), len(kinds)))
         for kinds in (TENSORS, SAMPLES)
         for number, (kind, run) in enumerate(kinds.items())
     ]

@@ -138,7 +138,7 @@ def _counted(
     most = int(FULLEST * magnitude.shape[0])
     floor = 64 * np.finfo(np.float64).eps * np.sqrt(magnitude.shape[0]) * magnitude[0]
     if eps is not None:
-        above = max(1, min(most, int(np.count_nonzero(magnitude > eps * (1 + 1e-3)))))
+        above = max(1, min(most, int(np.count_nonzero(magnitude > max(eps * (1 + 1e-3), floor)))))
         proposals = [above]
     else:
         ratio = drops(magnitude, most, floor)

@@ -49,6 +49,7 @@ from quartic.tensors.factored import FactoredTensor
 REGULARISATIONS = (0.0, 1.0, 2.0)  # mu over eps: each proves something, and the best counts; measured, more add little
 DETERMINED = 0.5  # part of a mixed product in the span, from which on two axes count as undetermined; 0 for atoms
 TILT = 0.2  # radians: empirically whitened atoms are orthogonal to sampling error; other rank-ones tilt by 0.34 or more
+FIRST_ORDER = 2.0  # times what an error does to a component to first order; measured, adversarial ones do up to 4 times
 CERTIFIED = 0.5  # the one definition of *certified*: a certificate above this
 
 
@@ -141,17 +142,22 @@ def span_sine(eps: float, values: np.ndarray, rank: int) -> float:
 
 
 def own_sine(eps: float, values: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """The same for each component alone, from the coordinates ``c (rank, m)`` of candidates near them.
+    """An estimate of the same for each component alone, from the coordinates ``c (rank, m)`` of candidates near them.
 
     With ``Y = S^(-1) aa'``, ``P aa' = P S Y = T_P P Y - P E Y``, which is at most ``(eps + |lam_(n+1)| sine) ||Y||``
-    long.  For ``||Y||``, that of ``T^(-1)`` in the span at the candidate is taken: the same to first order.
+    long.  And ``D U' Y = U' T Y = c + U' E Y``, so ``cos ||Y|| <= ||U' Y|| <= ||c / lam|| + eps / |lam_n| ||Y||``,
+    which bounds ``||Y||`` by ``||c / lam||`` times a factor.  That is large where a bad error can turn the weakest
+    eigenvector far, and for most it is near 1: it counts up to :data:`FIRST_ORDER`.  So this is no bound where ``eps``
+    is large.
     """
     rank = c.shape[0]
     sine = span_sine(eps, values, rank)
     if sine >= 1:
         return np.ones(c.shape[1])
+    room = np.sqrt(1 - sine**2) - eps / abs(float(values[rank - 1]))
+    factor = min(FIRST_ORDER, 1 / room) if room > 0 else FIRST_ORDER
     beyond = float(np.max(np.abs(values[rank:]), initial=0.0))
-    return np.minimum(sine, (eps + beyond * sine) * np.linalg.norm(c / values[:rank, None], axis=0))
+    return np.minimum(sine, factor * (eps + beyond * sine) * np.linalg.norm(c / values[:rank, None], axis=0))
 
 
 def cap_certificates(F: np.ndarray, second: np.ndarray, sine: np.ndarray) -> np.ndarray:

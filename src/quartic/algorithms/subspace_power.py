@@ -20,8 +20,8 @@ polish     Newton steps on the sphere: the answer no longer depends on the start
 deflate    the span of the components that are left is the complement of the ``D^(-1) c_i``, for ``c_i = U' a_i
            a_i'`` and ``D = diag(lam)``: with ``D = sum_i w_i c_i c_i'``, these are a dual basis.  So no start is
            lost to a component that is known, and each wave is cheaper than the one before.
-confirm    a last wave in the whole span: if it finds more than there are dimensions, the span is not that of
-           components, or too full to tell.
+confirm    waves in the whole span, and beside all but the weakest: a spurious maximum may stand where a component
+           should.  If more are found than dimensions, certificates have to tell which are the components.
 =========  ===================================================================================================
 """
 
@@ -33,7 +33,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quartic._arrays import Array, array_namespace, device, floor_of, no_rows, pack_rank_one, standard_normal, unpack
+from quartic._arrays import (
+    Array,
+    array_namespace,
+    descending,
+    device,
+    floor_of,
+    no_rows,
+    pack_rank_one,
+    standard_normal,
+    unpack,
+)
 from quartic.algorithms.recover import distinct
 from quartic.tensors.factored import FactoredTensor
 
@@ -43,11 +53,15 @@ CLIMB_STEPS, CLIMBED = 100, 1e-6  # at most; and 1 - cosine of a step after whic
 SLOWEST = 1e-5  # of 1 - F: a step that gains less leads nowhere
 NEWTON_STEPS, UPHILL_STEPS = 4, 40  # quadratic convergence: from 1e-3 to rounding in three, where F is not flat
 LONGEST = 0.3  # radians of a Newton step; more is no step near a maximum
-FLAT = 1e-3  # times F: the least curvature that a step counts on
+FLAT = 1e-9  # times F, or rounding: the least curvature that a step counts on
 STARTS, STARTS_LEAST = 1.0, 16  # times the dimensions that are left, and at least
 NEAR_ONE = 0.25  # of the way from 1 down to the mean of F: a maximum above it may be a component
 SAME = 0.99  # squared correlation of two candidates that are one: polished ones agree to rounding
-VAIN = 3  # waves without a new component, after which there is none
+VAIN = (
+    3  # waves without a new component, after which there is none; two are enough when there are as many as dimensions
+)
+WEAKEST = 0.1  # of the rank: maxima that are not deflated when there are as many as dimensions
+MOST = 2  # times the rank: maxima, of which so many can not be components
 BLOCK_ENTRIES = 1 << 23  # numbers in the block of all U_k u: 64 MB
 
 
@@ -101,10 +115,10 @@ def maxima(
     found = Maxima(known, energies(L, known))
     level = 1 - NEAR_ONE * (1 - mean_energy(L))
     vain = 0
-    while vain < VAIN:
-        full = found.vectors.shape[0] >= L.rank
-        # What is left; or everything, to confirm that nothing is, or where nothing new is found otherwise.
-        work = L if full or vain % 2 == 1 else deflated(L, found.vectors)
+    while vain < VAIN and found.vectors.shape[0] < MOST * L.rank:
+        # What is left; in every other wave everything, to confirm that nothing is.  A spurious maximum may stand where
+        # a component should: when all dimensions seem to be full, the weakest are not taken for granted.
+        work = L if vain % 2 == 1 else deflated(L, _strongest(found, L.rank))
         B = climb(work, normalised(standard_normal(rng, (max(STARTS_LEAST, work.rank), L.dim), L.like)))
         if work is not L:
             B = climb(L, _unlike(work, B, known[:0, :]))
@@ -113,17 +127,25 @@ def maxima(
         found = found.join(fresh.take(new))
         if callback is not None:
             callback(found.vectors.shape[0])
-        if full:
-            break
         vain = 0 if new.shape[0] > 0 else vain + 1
+        if vain == 2 and found.vectors.shape[0] >= L.rank:
+            break
     return found
+
+
+def _strongest(found: Maxima, rank: int) -> Array:
+    """Those with the largest ``F``: all, or nine tenths of the rank."""
+    xp = array_namespace(found.vectors)
+    count = found.vectors.shape[0]
+    kept = descending(found.values)[: count if count < rank else max(rank - math.ceil(WEAKEST * rank), 0)]
+    return xp.take(found.vectors, kept, axis=0)
 
 
 def _unlike(L: FactoredTensor, B: Array, known: Array, least: float = 0.0) -> Array:
     """The rows of ``B (m, d)`` that are unlike each other and the known ones, with ``F`` of at least ``least``."""
     xp = array_namespace(B)
     F = energies(L, B)
-    return xp.take(B, distinct(B, F, F >= least, known, SAME), axis=0)
+    return xp.take(B, distinct(B, F, least <= F, known, SAME), axis=0)
 
 
 def climb(L: FactoredTensor, B: Array, most: int = CLIMB_STEPS, tolerance: float = CLIMBED) -> Array:
@@ -150,7 +172,7 @@ def climb(L: FactoredTensor, B: Array, most: int = CLIMB_STEPS, tolerance: float
         B = normalised(slope + shift[:, None] * best)
         moving = (1 - xp.abs(xp.sum(B * best, axis=1)) > tolerance) & rising & (step + 1 < most)
         halted, kept = xp.nonzero(~moving)[0], xp.nonzero(moving)[0]
-        ended.append((xp.take(rows, halted), xp.take(B, halted, axis=0)))
+        ended.append((xp.take(rows, halted), xp.take(best, halted, axis=0)))  # a step further, F might be less
         if kept.shape[0] == 0:
             break
         rows, value, shift = (xp.take(x, kept) for x in (rows, value, shift))
@@ -174,8 +196,16 @@ def polish(L: FactoredTensor, B: Array) -> Maxima:
             settled = settled.join(Maxima(B, values).take(xp.nonzero(done)[0]))
             B = xp.take(B, xp.nonzero(~done)[0], axis=0)
             if B.shape[0] == 0:
-                return settled
-    return settled
+                return _summits(L, settled)
+    return _summits(L, settled)
+
+
+def _summits(L: FactoredTensor, settled: Maxima) -> Maxima:
+    """Without saddles, where ``F`` grows in some direction."""
+    xp = array_namespace(settled.vectors)
+    F, _, second = derivatives(L, settled.vectors)
+    rounding = math.sqrt(floor_of(F.dtype, xp))
+    return settled.take(xp.nonzero(xp.linalg.eigvalsh(second)[:, -1] <= (2 + rounding) * F)[0])
 
 
 def _step(L: FactoredTensor, B: Array, solver: Callable[[Array, Array, Array], Array]) -> tuple[Array, Array, Array]:
@@ -199,7 +229,8 @@ def _newton(F: Array, gradient: Array, second: Array) -> Array:
     """The step of Newton's method; a little shorter where ``F`` is flat."""
     xp = array_namespace(gradient)
     eye = xp.eye(second.shape[1], dtype=second.dtype, device=device(second))
-    return xp.linalg.solve((2 + FLAT) * F[:, None, None] * eye - second, 2 * gradient[:, :, None])[:, :, 0]
+    flat = max(FLAT, floor_of(F.dtype, xp))
+    return xp.linalg.solve((2 + flat) * F[:, None, None] * eye - second, 2 * gradient[:, :, None])[:, :, 0]
 
 
 def _uphill(F: Array, gradient: Array, second: Array) -> Array:
@@ -208,7 +239,8 @@ def _uphill(F: Array, gradient: Array, second: Array) -> Array:
     values, Q = xp.linalg.eigh(second)
     curvature = 2 * F[:, None] - values
     along = (xp.matrix_transpose(Q) @ (2 * gradient[:, :, None]))[:, :, 0]
-    return (Q @ (along / xp.maximum(xp.abs(curvature), FLAT * F[:, None]))[:, :, None])[:, :, 0]
+    flat = max(FLAT, floor_of(F.dtype, xp))
+    return (Q @ (along / xp.maximum(xp.abs(curvature), flat * F[:, None]))[:, :, None])[:, :, 0]
 
 
 def derivatives(L: FactoredTensor, B: Array) -> tuple[Array, Array, Array]:
@@ -223,7 +255,7 @@ def derivatives(L: FactoredTensor, B: Array) -> tuple[Array, Array, Array]:
     size = max(1, BLOCK_ENTRIES // max(rank * d, 1))
     parts = []
     for first in range(0, max(B.shape[0], 1), size):
-        rows = B[first : first + size, :]
+        rows = B[first : min(first + size, B.shape[0]), :]
         V = xp.permute_dims(xp.reshape(tall @ xp.matrix_transpose(rows), (rank, d, rows.shape[0])), (2, 0, 1))  # U_k u
         c = (V @ rows[:, :, None])[:, :, 0]  # (rows, rank): u' U_k u
         A = unpack(L.U @ xp.matrix_transpose(c))
