@@ -63,7 +63,10 @@ class TestStage:
     def test_a_first_look(self, seed):
         for data, more in ((draw(seed), True), (nice_samples(12_000, D, p=0.1, random_state=seed), False)):
             frame = Covariance().update(data.samples).frame()
-            assert looks_overcomplete(Samples(data.samples, None, frame.mean), frame, Stages(None)) == more
+            seen = looks_overcomplete(
+                Samples(data.samples, None, frame.mean), frame, np.random.default_rng(seed), Stages(None)
+            )
+            assert seen == more
 
     @pytest.mark.parametrize("kind", ["gaussian", "scale mixture", "student"])
     @pytest.mark.parametrize("n", [15, None])

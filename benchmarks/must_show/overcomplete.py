@@ -85,7 +85,7 @@ def main(argv=None):
     args = parser.parse_args(argv)
     bars = report.Bars("overcomplete", args)
     warnings.simplefilter("ignore", quartic.DecompositionWarning)  # what is lost shows in the table
-    sizes = ((14, 40),) if args.quick else [size for size in SIZES if args.dimension in (None, size[0])]
+    sizes = ((20, 100),) if args.quick else [size for size in SIZES if args.dimension in (None, size[0])]
     seeds, repeats = (args.seeds or 2, args.repeats or 1) if args.quick else (args.seeds or 10, args.repeats or 5)
     rows = [measure(d, n, seeds) for d, n in sizes]
     times = timed(*sizes[-1], repeats)

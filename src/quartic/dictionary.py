@@ -79,7 +79,7 @@ def learn(
     given = known_rows(known, frame, n)
     data = Samples(Y, weights, frame.mean)
     more = None
-    if n > frame.dim or (n_components is None and looks_overcomplete(data, frame, stages)):
+    if n > frame.dim or (n_components is None and looks_overcomplete(data, frame, rng, stages)):
         more = overcomplete_stage(data, frame, n_components, given, rng, stages, temperature)
     if more is not None:
         return assemble_overcomplete(data, frame, more, given, rng, stages, trimmed)

@@ -26,11 +26,13 @@ from quartic.algorithms.temper import Tempering, tempering
 from quartic.algorithms.truncate import Spectrum, full_spectrum
 from quartic.moments import FourthMoment, Frame
 from quartic.samples import Samples
-from quartic.search import Certified, Halved
+from quartic.search import Certified, Halved, search
 from quartic.tensors.factored import FactoredTensor
 
 SHARES = (0.5, 0.3, 0.75, 0.15)  # of the effective sample size that weights leave: the temperatures, in turn
+MILD = 0.25  # share from which on weights count atoms
 FIRST = 32  # times the packed dimension: samples at first; they double until every atom is certified
+GLANCE = 4000  # samples of a first look, at least
 DROP, TRIALS = 1.2, 4  # least ratio of a proposed cut of a spectrum, and how many of the sharpest are tried
 FULLEST = 0.8  # of the packed dimension: the largest number of atoms that is proposed
 ONE = 0.9  # squared cosine of two estimates of one atom
@@ -159,16 +161,17 @@ def split_caps(U: np.ndarray, spans: list[FactoredTensor]) -> tuple[list[np.ndar
     return theirs, best
 
 
-def looks_overcomplete(data: Samples, frame: Frame, stages: Stages) -> bool:
+def looks_overcomplete(data: Samples, frame: Frame, rng: np.random.Generator, stages: Stages) -> bool:
     """Whether a first look at the spectrum of the cumulant shows more atoms than dimensions.
 
-    Its sharpest drop, from the ``r``-th eigenvalue on, comes after more than ``r`` then.
+    Its sharpest drop, from the ``r``-th eigenvalue on, comes after more than ``r`` then; and the span of the first
+    ``r`` is not full of orthogonal atoms, as whitened ones are where there are no more.
     """
     N = packed_dim(frame.dim)
     if N > COUNT_LIMIT:
         return False
     with stages("moment"):
-        rows = data.chosen(0.0, max(FIRST * N / data.Y.shape[0], 1e-9))
+        rows = data.chosen(0.0, max(FIRST * N, GLANCE) / data.Y.shape[0])
         squares = data.squared_norms(rows, frame)
         weights = tempering(squares, SHARES[0]).weights(squares) * data.weight(rows)
         if not np.sum(weights) > 0:
@@ -177,7 +180,11 @@ def looks_overcomplete(data: Samples, frame: Frame, stages: Stages) -> bool:
         magnitude = np.abs(full_spectrum(moment.cumulant()).values)
     ratio = drops(magnitude, int(FULLEST * N), 1e-12 * magnitude[0])
     from_r = ratio[frame.dim - 1 :]
-    return bool(from_r.size > 1 and np.argmax(from_r) > 0 and np.max(from_r) >= DROP)
+    if from_r.size < 2 or np.argmax(from_r) == 0 or np.max(from_r) < DROP:
+        return False
+    with stages("search") as progress:
+        orthogonal = search(moment, frame.dim, np.zeros((0, frame.dim)), rng, progress)
+    return orthogonal.certified < frame.dim
 
 
 def overcomplete_stage(
@@ -203,7 +210,9 @@ def overcomplete_stage(
             squares = data.squared_norms(fresh, frame)
             if not moments:
                 # One set of temperatures for all rounds, so that their moments add.
-                moments = [(temper, FourthMoment(frame, np.float32)) for temper in _temperatures(squares, beta)]
+                moments = [
+                    (temper, FourthMoment(frame, np.float32)) for temper in _temperatures(squares, beta, n is None)
+                ]
             for temper, moment in moments:
                 moment.update(data.Y[fresh], temper.weights(squares) * data.weight(fresh), index=fresh)
         with stages("search") as progress:
@@ -224,10 +233,11 @@ def overcomplete_stage(
         size *= 2
 
 
-def _temperatures(squares: np.ndarray, beta: float | None) -> list[Tempering]:
+def _temperatures(squares: np.ndarray, beta: float | None, count: bool) -> list[Tempering]:
+    """The weights that are tried; the strongest can make atoms that are none, and do not count atoms."""
     if beta is not None:
         return [Tempering(beta, tempering(squares).least)]
-    return [tempering(squares, share) for share in SHARES]
+    return [tempering(squares, share) for share in SHARES if not count or share >= MILD]
 
 
 def counted(
