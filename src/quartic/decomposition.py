@@ -23,7 +23,7 @@ from quartic._arrays import (
 from quartic._progress import Progress, Stages
 from quartic.algorithms.certify import certificates, is_certified
 from quartic.algorithms.postprocess import Evaluation, accepted, evaluate, improve
-from quartic.algorithms.recover import distinct, polar, recover
+from quartic.algorithms.recover import distinct, recover
 from quartic.algorithms.select import Selection, lowest_drop, rank_above, rank_by_certificate
 from quartic.algorithms.subspace_power import SAME
 from quartic.algorithms.truncate import OVERSAMPLING, Spectrum, leading_spectrum, spectral_norm
@@ -34,10 +34,7 @@ from quartic.tensors.base import FourTensor
 from quartic.tensors.combine import deflate
 from quartic.tensors.packed import as_four_tensor, check_dense
 
-SMALL = 300  # packed dimension up to which general components are always tried: some hundredths of a second
-DEPENDENT = 0.25  # least eigenvalue of a Gram matrix of unit vectors that may be near orthonormal ones
-CONTRADICTED = 1.5  # times an eps that was given: what components leave, from which on it can not be true of them
-UNEXPLAINED = 2.0  # times the least error of any model of the rank: more hints at components that are not orthogonal
+UNEXPLAINED = 5.0  # times the least error of any model of the rank: more hints at components that are not orthogonal
 NOT_ORTHOGONAL = ("nothing", "incomplete", "uncertified", "no-gap")  # what components that are not orthogonal look like
 
 
@@ -103,20 +100,20 @@ def decompose(
     stages = Stages(callback)
     with stages("pack") as progress:
         tensor = as_four_tensor(T, progress)
-        work = tensor.scaled(1.0 / abs(tensor.unit))
+        work = tensor.scaled(1.0 / tensor.unit)
         magnitude = _magnitude(work, rng)
         work = work.scaled(1.0 / magnitude)  # near 1, where no square over- or underflows
 
     def in_units(x: Any) -> Any:
         """From the magnitude worked on to the units of ``T``; one factor at a time, for their product may overflow."""
-        return x * magnitude * abs(tensor.unit)
+        return x * magnitude * tensor.unit
 
     known_unit = from_numpy(known_rows, tensor.like, tensor.like.dtype)
-    bound = None if eps is None else float(eps) / abs(tensor.unit) / magnitude
+    bound = None if eps is None else float(eps) / tensor.unit / magnitude
     found = None
-    if (rank is None or rank <= d) and _nearly_orthogonal(known_rows):
+    if rank is None or rank <= d:
         found = _orthogonal(work, rank, bound, find, known_unit, rng, stages, in_units)
-    if found is None or (found.suspicious(_rounding(work), work.pair_dim) and (rank is not None or can_count(work))):
+    if found is None or (found.suspicious(_rounding(work)) and (rank is not None or can_count(work))):
         other = _general(work, rank, bound, find, known_unit, rng, stages, in_units)
         before = 0 if found is None else found.sweeps
         best = other if found is None or other.beats(found) else found
@@ -157,23 +154,19 @@ class _Found:
     outside: float
     sweeps: int
 
-    def suspicious(self, rounding: float, N: int) -> bool:
+    def suspicious(self, rounding: float) -> bool:
         """Whether the components may not be orthogonal: not certified, or leaving more than they should.
 
         That is more than any model of their number must, or more than a third of a weight, which a rank should exceed.
-        Small tensors are looked at in any case.
         """
         least = min(UNEXPLAINED * self.outside, float(np.min(self.weights, initial=np.inf)) / 3)
-        some = rounding * abs(self.spectrum[0])
-        if self.components.shape[0] < self.rank:  # others were not looked for
-            return self.status.code in NOT_ORTHOGONAL or (N <= SMALL and self.outside > some)
-        return self.status.code in NOT_ORTHOGONAL or self.eps > (some if N <= SMALL else max(least, some))
+        left = self.eps > max(least, rounding * abs(self.spectrum[0]))
+        return self.status.code in NOT_ORTHOGONAL or (left and self.components.shape[0] == self.rank)
 
     def beats(self, other: _Found) -> bool:
         """Whether it proves more; or as little, if it leaves far less of the tensor, and its rank is no guess."""
         mine, theirs = (int(np.sum(is_certified(f.bounds))) for f in (self, other))
-        left = other.eps if other.components.shape[0] == other.rank else other.outside
-        return mine > theirs or (mine == theirs and self.convincing and 2 * self.eps < left)
+        return mine > theirs or (mine == theirs and self.convincing and 2 * self.eps < other.eps)
 
 
 def _orthogonal(
@@ -185,11 +178,8 @@ def _orthogonal(
     rng: np.random.Generator,
     stages: Stages,
     in_units: Callable[[Any], Any],
-) -> _Found | None:
-    """Section 4 of the paper: orthonormal components, besides the known ones ``B (m, d)``.
-
-    None where no eigenvalue exceeds ``bound``: their weights would be positive.
-    """
+) -> _Found:
+    """Section 4 of the paper: orthonormal components, besides the known ones ``B (m, d)``."""
     m = B.shape[0]
     rest = None if rank is None else rank - m  # components that are still to be found, at most
 
@@ -197,8 +187,7 @@ def _orthogonal(
         evaluation = evaluate(work, B)
         given = _weights(evaluation, B)
         spectrum = _truncate(deflate(work, given, B), rest, bound, rng, progress)
-    if bound is not None and bound >= max(float(spectrum.values[0]), float(np.max(given, initial=0.0))):
-        return None
+    _check_eps_size(bound, max(float(spectrum.values[0]), float(np.max(given, initial=0.0))), in_units)
     with stages("recover") as progress:
         choice = _choose(spectrum, rest, m, bound, rng, progress)
         n = m + choice.rank
@@ -213,19 +202,11 @@ def _orthogonal(
 
     B, evaluation, sweeps = _recover_all(work, B, evaluation, spectrum, choice, goal, bound, certified, rng, stages)
     weights, measured = _measured(work, B, rng, stages)
-    if max(goal, B.shape[0]) == n and (bound is None or measured > CONTRADICTED * bound):
-        # What orthonormal components do not explain counts as error, also inside the span; unless they were not looked
-        # for.  So it does where an eps was given that is far too small for them.
-        squared = np.linalg.eigvalsh(_gram(B))  # 1 for orthonormal components
-        if B.shape[0] and squared[-1] - squared[0] > _rounding(work):
-            measured_so = _measured(work, polar(B), rng, stages)[1]
-            assumed = max(assumed, measured, measured_so)
-        else:
-            assumed = max(assumed, measured)
+    if bound is None and max(goal, B.shape[0]) == n:
+        # What the components do not explain counts as error, also inside the span; unless they were not looked for.
+        assumed = max(assumed, measured)
     with stages("certify"):
         bounds = certificates(assumed, B, span, evaluation)
-        if np.linalg.eigvalsh(_gram(B))[:1].sum() < DEPENDENT and B.shape[0]:
-            bounds = np.zeros_like(bounds)  # nearly dependent: no orthonormal components are near them all
 
     order = _canonical_order(B, weights, bounds, m, goal)
     B, weights, bounds = positive(to_numpy(B))[order, :], weights[order], bounds[order]
@@ -287,17 +268,6 @@ def _general(
         outside=outside,
         sweeps=spectrum.sweeps,
     )
-
-
-def _gram(B: Array) -> np.ndarray:
-    C = np.asarray(to_numpy(B), dtype=np.float64)
-    return C @ C.T
-
-
-def _nearly_orthogonal(known: np.ndarray) -> bool:
-    """Whether unit rows ``(m, d)`` can be those of orthonormal components: no two less than 45 degrees apart."""
-    overlaps = (known @ known.T - np.eye(known.shape[0])) ** 2
-    return known.shape[0] <= known.shape[1] and bool(np.max(overlaps, initial=0.0) <= 0.5)
 
 
 def _measured(work: FourTensor, B: Array, rng: np.random.Generator, stages: Stages) -> tuple[np.ndarray, float]:
@@ -548,9 +518,10 @@ def _check_known(known: Any, d: int, rank: int | None) -> np.ndarray:
         raise ValueError(f"known holds {rows.shape[0]} components, more than rank = {rank}.")
     rows = rows / norms
     overlaps = np.abs(rows @ rows.T) - np.eye(rows.shape[0])
-    if np.max(overlaps, initial=0.0) ** 2 > SAME:
+    nearest = 0.5 if rank is None or rank <= d else SAME
+    if np.max(overlaps, initial=0.0) ** 2 > nearest:
         i, j = np.unravel_index(int(np.argmax(overlaps)), overlaps.shape)
-        degrees = math.degrees(math.acos(math.sqrt(SAME)))
+        degrees = math.degrees(math.acos(math.sqrt(nearest)))
         raise ValueError(
             f"known holds one component twice: rows {i} and {j} are less than {degrees:.0f} degrees apart."
         )

@@ -277,8 +277,10 @@ def deflated(L: FactoredTensor, B: Array) -> FactoredTensor:
         return L
     xp = array_namespace(L.like)
     c = xp.matrix_transpose(L.U) @ pack_rank_one(B)  # (rank, m)
-    dual = xp.astype(c / L.lam[:, None], xp.float64)
-    basis, _ = xp.linalg.qr(dual / xp.linalg.vector_norm(dual, axis=0), mode="complete")
+    lam = xp.where(L.lam == 0, xp.ones_like(L.lam), L.lam)  # of a span that is larger than the tensor
+    dual = xp.astype(c / lam[:, None], xp.float64)
+    length = xp.linalg.vector_norm(dual, axis=0)
+    basis, _ = xp.linalg.qr(dual / xp.where(length > 0, length, xp.ones_like(length)), mode="complete")
     complement = xp.astype(basis[:, min(B.shape[0], L.rank) :], L.like.dtype)
     return FactoredTensor(xp.ones_like(complement[0, :]), L.U @ complement)
 
