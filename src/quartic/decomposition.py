@@ -208,24 +208,8 @@ def _orthogonal(
     with stages("certify"):
         bounds = certificates(assumed, B, span, evaluation)
 
-    order = _canonical_order(B, weights, bounds, m, goal)
-    B, weights, bounds = positive(to_numpy(B))[order, :], weights[order], bounds[order]
-    outside = spectrum.outside(choice.rank)
-    status = _status(bounds, n, goal, choice, bound, outside, in_units)
-    return _Found(
-        components=B,
-        weights=weights,
-        bounds=bounds,
-        eps=measured,
-        assumed=assumed,
-        rank=n,
-        reason=choice.reason,
-        convincing=choice.convincing,
-        status=status,
-        spectrum=spectrum.values,
-        outside=outside,
-        sweeps=sweeps + spectrum.sweeps + bool(m),
-    )
+    sweeps += spectrum.sweeps + bool(m)
+    return _presented(B, weights, bounds, (m, goal, n), (measured, assumed, bound), spectrum, choice, sweeps, in_units)
 
 
 def _general(
@@ -244,29 +228,48 @@ def _general(
     spectrum, choice = result.spectrum, result.choice
     _check_eps_size(bound, abs(float(spectrum.values[0])), in_units)
     weights, measured = _measured(work, result.components, rng, stages)
-    outside = spectrum.outside(choice.rank)
-    assumed = max(outside, measured) if bound is None else bound
+    assumed = max(spectrum.outside(choice.rank), measured) if bound is None else bound
     with stages("certify"):
         # What the components do not explain counts as error, also inside the span.
         again = general_certificates(spectrum.head(choice.rank), result.components, spectrum.values, assumed)
         bounds = np.where(is_certified(result.bounds), np.minimum(result.bounds, again), 0.0)
-    goal = choice.rank if find is None else min(m + find, choice.rank)
-    order = _canonical_order(result.components, weights, bounds, m, goal)
-    B, weights, bounds = positive(to_numpy(result.components))[order, :], weights[order], bounds[order]
-    status = _status(bounds, choice.rank, goal, choice, bound, outside, in_units)
+    n = choice.rank
+    counts, errors = (m, n if find is None else min(m + find, n), n), (measured, assumed, bound)
+    return _presented(result.components, weights, bounds, counts, errors, spectrum, choice, spectrum.sweeps, in_units)
+
+
+def _presented(
+    B: Array,
+    weights: np.ndarray,
+    bounds: np.ndarray,
+    counts: tuple[int, int, int],
+    errors: tuple[float, float, float | None],
+    spectrum: Spectrum,
+    choice: Selection,
+    sweeps: int,
+    in_units: Callable[[Any], Any],
+) -> _Found:
+    """In canonical order, with a status.
+
+    ``counts`` are those of known, wanted and all components, ``errors`` what is measured, assumed and was given.
+    """
+    m, goal, n = counts
+    order = _canonical_order(B, weights, bounds, m, goal)
+    outside = spectrum.outside(choice.rank)
+    status = _status(bounds[order], n, goal, choice, errors[2], outside, in_units)
     return _Found(
-        components=B,
-        weights=weights,
-        bounds=bounds,
-        eps=measured,
-        assumed=assumed,
-        rank=choice.rank,
+        components=positive(to_numpy(B))[order, :],
+        weights=weights[order],
+        bounds=bounds[order],
+        eps=errors[0],
+        assumed=errors[1],
+        rank=n,
         reason=choice.reason,
         convincing=choice.convincing,
         status=status,
         spectrum=spectrum.values,
         outside=outside,
-        sweeps=spectrum.sweeps,
+        sweeps=sweeps,
     )
 
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from quartic._arrays import packed_dim
 from quartic._progress import Stages
-from quartic.algorithms.certify import is_certified
+from quartic.algorithms.certify import cap_angle, is_certified
 from quartic.algorithms.recover import distinct
 from quartic.algorithms.select import drops
 from quartic.algorithms.sparse_code import Fitted, fit, most_atoms, pursue
@@ -38,7 +39,7 @@ FULLEST = 0.8  # of the packed dimension: the largest number of atoms that is pr
 ONE = 0.9  # squared cosine of two estimates of one atom
 CODED, CODED_LEAST = 100, 8000  # times n, and at least: samples that refine the dictionary
 HELD_OUT = 4  # one in so many of them judges the refinement
-BIAS = 0.15  # radians by which weights may turn an atom; measured, up to 0.1 at the strongest
+BIAS = 0.15  # radians by which weights may turn an atom; measured, up to 0.07 at the strongest, twice that is taken
 MOST_ROWS = 20_000  # samples whose codes tell variances and tau; arbitrary, a percent of error
 COUNT_LIMIT = 1000  # packed dimension up to which more atoms than dimensions are looked for unasked: some seconds
 EXACT = 1e-6  # median residual of exactly sparse samples
@@ -51,6 +52,11 @@ class Tempered:
     moment: Halved
     spectrum: Spectrum
     beta: float
+
+    @cached_property
+    def halves(self) -> list[Spectrum]:
+        """The spectra of the two halves of the samples."""
+        return [full_spectrum(self.moment.cumulant(h)) for h in (0, 1)]
 
 
 @dataclass(frozen=True)
@@ -120,7 +126,7 @@ def trial_of(given: Tempered, k: int, known: np.ndarray, rng: np.random.Generato
     some = maxima(span, rng, known)
     order = np.concatenate((np.arange(m), m + np.argsort(-some.values[m:], kind="stable")))[:k]
     U = some.vectors[order].astype(np.float64)
-    halves, bounds = split_caps(U, [full_spectrum(given.moment.cumulant(h)).head(k) for h in (0, 1)])
+    halves, bounds = split_caps(U, [spectrum.head(k) for spectrum in given.halves])
     if some.vectors.shape[0] > k:
         bounds[:] = 0.0  # more rank-one elements than dimensions: not the span of atoms
     bounds[:m] = 1.0
@@ -152,10 +158,8 @@ def split_caps(U: np.ndarray, spans: list[FactoredTensor]) -> tuple[list[np.ndar
         B = climb(own, normalised(U.astype(own.like.dtype)))
         F, _, second = derivatives(other, B)
         F, steepest = (np.asarray(x, dtype=np.float64) for x in (F, np.linalg.eigvalsh(second)[:, -1]))
-        curvature = np.maximum(2 * F - steepest, np.finfo(np.float64).tiny)
-        angle = np.sqrt(np.minimum(2 * np.maximum(1 - F, 0.0) / curvature, (np.pi / 2) ** 2))
         B = B.astype(np.float64)
-        angle = BIAS + angle + np.arccos(np.clip(np.abs(np.sum(B * U, axis=1)), 0.0, 1.0))
+        angle = BIAS + cap_angle(1 - F, F, steepest) + np.arccos(np.clip(np.abs(np.sum(B * U, axis=1)), 0.0, 1.0))
         best = np.minimum(best, np.cos(np.minimum(angle, np.pi / 2)) ** 2)
         theirs.append(B * np.where(np.sum(B * U, axis=1) < 0, -1.0, 1.0)[:, None])
     return theirs, best
@@ -221,10 +225,9 @@ def overcomplete_stage(
                 pool: Overcomplete | None = pooled(tempered, n, known, rng, progress)
             else:
                 pool = counted(tempered, known, rng, progress)
-        if pool is not None:
-            pool = replace(pool, samples=total)
-            settled = pool.certified == (n or (last.certified if last is not None else -1))
-        if (pool is not None and settled) or part == 1:
+        pool = None if pool is None else replace(pool, samples=total)
+        expected = n if n is not None else None if last is None else last.certified
+        if part == 1 or (pool is not None and pool.certified == expected):
             if pool is None or n is not None:
                 return pool
             with stages("search") as progress:

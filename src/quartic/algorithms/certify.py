@@ -184,10 +184,14 @@ def cap_certificates(F: np.ndarray, second: np.ndarray, sine: np.ndarray) -> np.
     each maximum has its component.
     """
     room = F - 1 + sine**2
+    return np.where((room >= 0) & (sine < 1), np.cos(cap_angle(room, F, second)) ** 2, 0.0)
+
+
+def cap_angle(room: np.ndarray, F: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """The angle, at most a right one, at which ``F`` has fallen by ``room``, with half of the curvature at the top."""
     curvature = 2 * F - second
-    angle = np.sqrt(2 * np.maximum(room, 0.0) / np.maximum(curvature, np.finfo(np.float64).tiny))
-    proven = (room >= 0) & (curvature > 0) & (sine < 1)
-    return np.where(proven, np.cos(np.minimum(angle, math.pi / 2)) ** 2, 0.0)
+    fallen = 2 * np.maximum(room, 0.0) / np.where(curvature > 0, curvature, 1.0)
+    return np.where(curvature > 0, np.sqrt(np.minimum(fallen, (math.pi / 2) ** 2)), math.pi / 2)
 
 
 def invariant_certificates(eps: float, B: Array, spectrum: Spectrum, rank: int) -> np.ndarray:

@@ -47,7 +47,7 @@ from quartic._arrays import (
 from quartic.algorithms.recover import distinct
 from quartic.tensors.factored import FactoredTensor
 
-PART = 0.8  # of the mean curvature that the shift takes away; measured: 1 falls in every tenth step, 0.5 is slower
+PART = 0.8  # of the mean curvature that the shift takes away; measured: with 1, F falls in up to every fourth step
 LARGEST_SHIFT = 0.95  # of F: beyond it the iteration would turn back
 CLIMB_STEPS, CLIMBED = 100, 1e-6  # at most; and 1 - cosine of a step after which Newton's takes over
 SLOWEST = 1e-5  # of 1 - F: a step that gains less leads nowhere
