@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
+import hashlib
+import json
 import time
 import warnings
-from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -77,18 +81,55 @@ def run(job: Job) -> dict[str, Any]:
     return row
 
 
-def run_all(jobs: Iterable[Job], processes: int) -> list[dict[str, Any]]:
-    """All jobs, one thread each, in the order they were given; a line for each while they run."""
-    rows = []
-    with ProcessPoolExecutor(processes, initializer=threadpool_limits, initargs=(1,)) as pool:
-        for row in pool.map(run, jobs):
+def options(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """With the options of :func:`run_all`."""
+    parser.add_argument("--jobs", type=int, default=2, help="runs at a time (default 2)")
+    parser.add_argument("--keep", type=Path, help="file of finished runs: a script that was stopped goes on from there")
+    return parser
+
+
+def run_all(jobs: Sequence[Job], args: argparse.Namespace) -> list[dict[str, Any]]:
+    """All jobs, one thread each, in the order they were given; a line for each while they run.
+
+    A kept run counts only for the same job and the same source: the figures of a script are those of one version.
+    """
+    version = _version()
+    kept = _kept(args.keep, version)
+    with ProcessPoolExecutor(args.jobs, initializer=threadpool_limits, initargs=(1,)) as pool:
+        for job, row in _finished(pool, [job for job in jobs if str(job) not in kept]):
             print(
                 f"{row['problem']} {row['options'] or ''} seed {row['seed']}: {row['near']} of {row['n']}, "
                 f"{row['certified']} certified, {row['wrong']} wrong, {row['seconds']:.1f} s",
                 flush=True,
             )
-            rows.append(row)
-    return rows
+            kept[str(job)] = row
+            if args.keep is not None:
+                with args.keep.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"version": version, "job": str(job), "row": row}) + "\n")
+    return [kept[str(job)] for job in jobs]
+
+
+def _finished(pool: ProcessPoolExecutor, jobs: Sequence[Job]) -> Iterator[tuple[Job, dict[str, Any]]]:
+    runs = {pool.submit(run, job): job for job in jobs}
+    for future in as_completed(runs):
+        yield runs[future], future.result()
+
+
+def _version() -> str:
+    """A digest of the library's source."""
+    files = sorted(Path(quartic.__file__).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def _kept(path: Path | None, version: str) -> dict[str, dict[str, Any]]:
+    if path is None or not path.exists():
+        return {}
+    text = path.read_text(encoding="utf-8")
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:  # stopped while it wrote a line
+        path.write_text(whole, encoding="utf-8")
+    runs = [json.loads(line) for line in whole.splitlines()]
+    return {run["job"]: run["row"] for run in runs if run["version"] == version}
 
 
 def by_problem(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:

@@ -31,6 +31,21 @@ def test_bars_hold_in_the_quick_version(script, tmp_path):
     assert results["machine"]["versions"]["quartic"]
 
 
+def test_runs_that_were_stopped_go_on(tmp_path):
+    kept, out = tmp_path / "kept.jsonl", tmp_path / "results.json"
+    script = ("benchmarks.must_show.correlated", "--quick", "--keep", str(kept), "--out", str(out))
+    assert run(*script).returncode == 0
+    complete = kept.read_text().splitlines(keepends=True)
+    first, other = (json.loads(line) for line in complete)
+    first["row"]["seconds"] = 12345.0  # recognised when it is taken from the file
+    # The first run is kept, the second is of another version, and the third was cut off while it was written.
+    kept.write_text(json.dumps(first) + "\n" + json.dumps(other | {"version": "older"}) + "\n" + complete[1][:20])
+    assert run(*script).returncode == 0
+    rows = json.loads(out.read_text())["rows"]
+    assert len(rows) == len(complete)
+    assert [row["seconds"] == 12345.0 for row in rows].count(True) == 1
+
+
 @pytest.mark.parametrize(
     ("kind", "solvers"),
     [

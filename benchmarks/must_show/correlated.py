@@ -30,11 +30,10 @@ def problems_of(m, n, chances, coefficients="sign"):
 
 
 def main(argv=None):
-    parser = report.options(__doc__)
+    parser = certified.options(report.options(__doc__))
     parser.add_argument("--seeds", type=int, default=10, help="seeds a problem of 60 atoms (default 10)")
     parser.add_argument("--peer-seeds", type=int, default=3, help="seeds a problem for the peers (default 3)")
     parser.add_argument("--large-seeds", type=int, default=3, help="seeds a problem of 120 atoms (default 3)")
-    parser.add_argument("--jobs", type=int, default=2, help="runs at a time (default 2)")
     args = parser.parse_args(argv)
     bars = report.Bars("correlated", args)
     peers = PEERS
@@ -51,7 +50,7 @@ def main(argv=None):
         for problem, seeds in chosen
         for seed in range(seeds)
     ]
-    rows = certified.run_all(jobs, args.jobs)
+    rows = certified.run_all(jobs, args)
     lines, missed = [], {"sign, no noise": [], "sign, 10 dB": [], "gaussian, no noise": [], "gaussian, 10 dB": []}
     complete = {kind: [0, 0] for kind in missed}
     for mine in certified.by_problem(rows):

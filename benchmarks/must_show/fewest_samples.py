@@ -28,9 +28,8 @@ def exponent(sizes, counts):
 
 
 def main(argv=None):
-    parser = report.options(__doc__)
+    parser = certified.options(report.options(__doc__))
     parser.add_argument("--seeds", type=int, default=10, help="seeds a row (default 10)")
-    parser.add_argument("--jobs", type=int, default=2, help="runs at a time (default 2)")
     args = parser.parse_args(argv)
     bars = report.Bars("fewest_samples", args)
     sizes, counts, seeds, peers = (20, 40, 60), [250 * 2**k for k in range(6)], args.seeds, PEERS
@@ -49,7 +48,7 @@ def main(argv=None):
         for options in ({}, PLAIN)
         for seed in range(seeds)
     ]
-    rows = certified.run_all(jobs, args.jobs)
+    rows = certified.run_all(jobs, args)
     lines, worse, smallest = [], [], {}
     for mine in certified.by_problem(rows):
         one = mine[0]

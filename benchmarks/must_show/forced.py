@@ -21,9 +21,8 @@ RUNS = 1000
 
 
 def main(argv=None):
-    parser = report.options(__doc__)
+    parser = certified.options(report.options(__doc__))
     parser.add_argument("--seeds", type=int, default=3, help="seeds a problem (default 3)")
-    parser.add_argument("--jobs", type=int, default=2, help="runs at a time (default 2)")
     args = parser.parse_args(argv)
     bars = report.Bars("forced", args)
     n, counts, seeds, models = 20, (1000, 4000, 16_000), args.seeds, MODELS
@@ -42,7 +41,7 @@ def main(argv=None):
         for factor in (4, 16, 64)
         for seed in range(seeds)
     ]
-    rows = certified.run_all(jobs, args.jobs)
+    rows = certified.run_all(jobs, args)
     wrong = sum(row["wrong"] for row in rows)
     sure = sum(row["certified"] for row in rows)
     bars.judge("no wrong certificate", wrong == 0, f"{wrong} of {sure} certified in {len(rows)} runs")

@@ -17,9 +17,8 @@ NOISE = (("gaussian", None), ("orthonormal", 10.0))
 
 
 def main(argv=None):
-    parser = report.options(__doc__)
+    parser = certified.options(report.options(__doc__))
     parser.add_argument("--seeds", type=int, default=3, help="seeds a problem (default 3)")
-    parser.add_argument("--jobs", type=int, default=2, help="runs at a time (default 2)")
     args = parser.parse_args(argv)
     bars = report.Bars("overlapping", args)
     m, n, chances, seeds, peers = 40_000, 40, [c / 10 for c in range(1, 9)], args.seeds, PEERS
@@ -36,7 +35,7 @@ def main(argv=None):
         for c in chances
         for seed in range(seeds)
     ]
-    rows = certified.run_all(jobs, args.jobs)
+    rows = certified.run_all(jobs, args)
     lines = []
     for mine in certified.by_problem(rows):
         one = mine[0]
