@@ -174,7 +174,7 @@ class TestKnown:
 
     def test_twice_the_same(self):
         known = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0], [-1, 0.1, 0, 0]])
-        refused("known holds one component twice: rows 0 and 2 are less than 45 degrees apart", known=known)
+        refused("known holds one component twice: rows 0 and 2 are less than 6 degrees apart", known=known)
 
 
 class TestRandomState:

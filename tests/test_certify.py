@@ -12,11 +12,13 @@ from quartic._arrays import pack_rank_one
 from quartic.algorithms.certify import (
     angle_bound,
     certificates,
+    contradicted,
     coordinates,
     correlation_from_energy,
     is_certified,
     residual_bound,
     span_bound,
+    tilt_error,
 )
 from quartic.algorithms.postprocess import evaluate, postprocess
 from quartic.algorithms.truncate import Spectrum, leading_spectrum
@@ -357,3 +359,51 @@ def test_certified_candidates_that_share_a_component(seed):
     angle = np.arccos(abs(B[0] @ B[1]))
     assert angle == pytest.approx(np.deg2rad(80))
     assert angle <= np.sum(np.arccos(np.sqrt(bounds))) + 1e-6
+
+
+class TestTilt:
+    """Whether certificates of orthogonal components can all be true."""
+
+    def test_an_error_of_its_own(self, seed):
+        """Literally: the norm of the difference of two sums of rank-ones."""
+        rng = np.random.default_rng(seed)
+        B, weights = rng.standard_normal((5, 8)), rng.uniform(1, 30, 5) * np.array([1, -1, 1, 1, -1])
+        B /= np.linalg.norm(B, axis=1, keepdims=True)
+        left, _, right = np.linalg.svd((weights**2)[:, None] * B, full_matrices=False)
+        both = pack_rank_one(np.concatenate((B, left @ right)))
+        difference = (both * np.concatenate((weights, -weights))) @ both.T
+        assert tilt_error(B, weights) == pytest.approx(np.linalg.norm(difference, 2))
+
+    def test_nothing_for_orthonormal_rows(self, seed):
+        B = random_orthonormal(8, 5, np.random.default_rng(seed))
+        assert tilt_error(B, np.arange(1.0, 6.0)) < 1e-6  # the root of rounding
+        assert tilt_error(B[:0], np.zeros(0)) == 0
+
+    def test_the_strong_stay(self):
+        """A component of weight 30 hardly moves for one of weight 1: less than if both moved alike."""
+        angle = 0.1
+        B = np.array([[1.0, 0.0], [np.sin(angle), np.cos(angle)]])
+        assert tilt_error(B, np.array([30.0, 1.0])) < 2 * angle
+        assert tilt_error(B, np.array([30.0, 30.0])) > 30 * angle / 2
+
+    def test_angles_add_up(self):
+        B = np.array([[1.0, 0.0, 0.0], [np.sin(0.3), np.cos(0.3), 0.0], [0.0, 0.0, 1.0]])
+        bounds = np.cos([0.1, 0.15, 0.0]) ** 2
+        assert contradicted(B, bounds, 0.0).tolist() == [True, True, False]
+        assert not np.any(contradicted(B, bounds, 0.06))
+        assert not np.any(contradicted(B, np.cos([0.15, 0.16, 0.0]) ** 2, 0.0))
+        assert not np.any(contradicted(B, np.array([1.0, 0.0, 1.0]), 0.0))  # what is not certified claims nothing
+
+    @seeds
+    @pytest.mark.parametrize("eta", [0.003, 0.03])
+    def test_components_that_are_nearly_orthogonal_are_not_taken_for_orthogonal_ones(self, eta, seed):
+        """Exact, without an error: only components that are not orthogonal explain it."""
+        rng = np.random.default_rng(seed)
+        A = random_orthonormal(9, 6, rng) + eta * rng.standard_normal((6, 9))
+        A /= np.linalg.norm(A, axis=1, keepdims=True)
+        T = PackedTensor(pack_rank_one(A) @ pack_rank_one(A).T)
+        for rank in (6, None):
+            result = quartic.decompose(T, rank, random_state=seed)
+            assert result.status.code == "complete"
+            np.testing.assert_allclose(truth(A, result.components), 1, atol=1e-9)
+            assert result.eps < 1e-9

@@ -497,6 +497,26 @@ class TestStatus:
         assert result.eps > 0.05
         assert "eps = 0.01 was given" in result.status.message
 
+    @pytest.mark.parametrize("given", [{}, {"rank": 4}])
+    def test_no_error_at_all(self, given):
+        """An eps of zero is met to rounding."""
+        planted = planted_tensor(8, 4, 0.0, random_state=0)
+        result = decompose(planted.tensor, eps=0.0, random_state=0, **given)
+        assert result.status.code == "complete"
+        assert result.rank == 4
+        assert result.eps_assumed == 0
+        np.testing.assert_allclose(result.certificates, 1, atol=1e-6)
+
+    def test_a_tensor_times_minus_one(self):
+        tensor = PackedTensor.from_dense(planted_tensor(8, 4, 0.05, random_state=0).tensor)
+        result = decompose(tensor.scaled(-1.0), random_state=0)
+        expected = decompose(tensor, random_state=0)
+        assert result.status.code == "complete"
+        assert result.eps == pytest.approx(expected.eps, rel=0.05)
+        np.testing.assert_allclose(np.sort(-result.weights), np.sort(expected.weights), atol=0.01)
+        with pytest.raises(ValueError, match="zero tensor"):
+            decompose(tensor.scaled(0.0))
+
     @pytest.mark.parametrize("sign", [-1, 1])
     def test_one_dimension(self, sign):
         result = decompose(np.full((1, 1, 1, 1), sign * 3), 1, random_state=0)

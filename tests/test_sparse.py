@@ -149,7 +149,10 @@ class TestNotExact:
     @pytest.mark.parametrize("p", [0.03, 0.05, 0.1])
     @pytest.mark.parametrize("m", [100, 200, 400, 3000])
     def test_never_exact_and_wrong(self, m, p, coefficients, seed, rng):
-        """Few or very sparse samples: a row may be orthogonal to all idle samples because an atom is missing there."""
+        """Few or very sparse samples: a row may be orthogonal to all idle samples because an atom is missing there.
+
+        Or because it is a sum of two, which cancel in samples where both are active with opposite signs.
+        """
         wrong = []
         for k in range(3):
             try:

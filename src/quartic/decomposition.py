@@ -21,7 +21,7 @@ from quartic._arrays import (
     to_numpy,
 )
 from quartic._progress import Progress, Stages
-from quartic.algorithms.certify import certificates, is_certified
+from quartic.algorithms.certify import certificates, contradicted, is_certified, tilt_error
 from quartic.algorithms.postprocess import Evaluation, accepted, evaluate, improve
 from quartic.algorithms.recover import distinct, recover
 from quartic.algorithms.select import Selection, lowest_drop, rank_above, rank_by_certificate
@@ -35,6 +35,7 @@ from quartic.tensors.combine import deflate
 from quartic.tensors.packed import as_four_tensor, check_dense
 
 UNEXPLAINED = 5.0  # times the least error of any model of the rank: more hints at components that are not orthogonal
+TOO_MUCH = 1.5  # times an eps that was given: what is left of the tensor, if the components that were found are all
 NOT_ORTHOGONAL = ("nothing", "incomplete", "uncertified", "no-gap")  # what components that are not orthogonal look like
 
 
@@ -100,18 +101,19 @@ def decompose(
     stages = Stages(callback)
     with stages("pack") as progress:
         tensor = as_four_tensor(T, progress)
-        work = tensor.scaled(1.0 / tensor.unit)
+        unit = abs(tensor.unit) or 1.0
+        work = tensor.scaled(1.0 / unit)
         magnitude = _magnitude(work, rng)
         work = work.scaled(1.0 / magnitude)  # near 1, where no square over- or underflows
 
     def in_units(x: Any) -> Any:
         """From the magnitude worked on to the units of ``T``; one factor at a time, for their product may overflow."""
-        return x * magnitude * tensor.unit
+        return x * magnitude * unit
 
     known_unit = from_numpy(known_rows, tensor.like, tensor.like.dtype)
-    bound = None if eps is None else float(eps) / tensor.unit / magnitude
+    bound = None if eps is None else float(eps) / unit / magnitude
     found = None
-    if rank is None or rank <= d:
+    if (rank is None or rank <= d) and _may_be_orthogonal(known_rows):
         found = _orthogonal(work, rank, bound, find, known_unit, rng, stages, in_units)
     if found is None or (found.suspicious(_rounding(work)) and (rank is not None or can_count(work))):
         other = _general(work, rank, bound, find, known_unit, rng, stages, in_units)
@@ -139,7 +141,10 @@ def decompose(
 
 @dataclass(frozen=True)
 class _Found:
-    """What a path through the algorithms found, in the magnitude worked on; see ``Decomposition``."""
+    """What a path through the algorithms found, in the magnitude worked on; see ``Decomposition``.
+
+    ``sought``: all components were looked for.  ``doubtful``: some are missing then, or not as orthogonal as they say.
+    """
 
     components: np.ndarray
     weights: np.ndarray
@@ -149,19 +154,21 @@ class _Found:
     rank: int
     reason: str
     convincing: bool
+    sought: bool
+    doubtful: bool
     status: Status
     spectrum: np.ndarray
     outside: float
     sweeps: int
 
     def suspicious(self, rounding: float) -> bool:
-        """Whether the components may not be orthogonal: not certified, or leaving more than they should.
+        """Whether the components may not be orthogonal: doubtful, not certified, or leaving more than they should.
 
         That is more than any model of their number must, or more than a third of a weight, which a rank should exceed.
         """
         least = min(UNEXPLAINED * self.outside, float(np.min(self.weights, initial=np.inf)) / 3)
         left = self.eps > max(least, rounding * abs(self.spectrum[0]))
-        return self.status.code in NOT_ORTHOGONAL or (left and self.components.shape[0] == self.rank)
+        return self.doubtful or self.status.code in NOT_ORTHOGONAL or (left and self.sought)
 
     def beats(self, other: _Found) -> bool:
         """Whether it proves more; or as little, if it leaves far less of the tensor, and its rank is no guess."""
@@ -178,8 +185,8 @@ def _orthogonal(
     rng: np.random.Generator,
     stages: Stages,
     in_units: Callable[[Any], Any],
-) -> _Found:
-    """Section 4 of the paper: orthonormal components, besides the known ones ``B (m, d)``."""
+) -> _Found | None:
+    """Section 4 of the paper: orthonormal components, besides known ones ``B (m, d)``; None where eps leaves none."""
     m = B.shape[0]
     rest = None if rank is None else rank - m  # components that are still to be found, at most
 
@@ -187,7 +194,8 @@ def _orthogonal(
         evaluation = evaluate(work, B)
         given = _weights(evaluation, B)
         spectrum = _truncate(deflate(work, given, B), rest, bound, rng, progress)
-    _check_eps_size(bound, max(float(spectrum.values[0]), float(np.max(given, initial=0.0))), in_units)
+    if bound is not None and bound >= max(float(spectrum.values[0]), float(np.max(given, initial=0.0))):
+        return None
     with stages("recover") as progress:
         choice = _choose(spectrum, rest, m, bound, rng, progress)
         n = m + choice.rank
@@ -200,16 +208,30 @@ def _orthogonal(
     def certified(B: Array, evaluation: Evaluation) -> np.ndarray:
         return is_certified(certificates(assumed, B, span, evaluation))
 
-    B, evaluation, sweeps = _recover_all(work, B, evaluation, spectrum, choice, goal, bound, certified, rng, stages)
+    B, evaluation, sweeps, sought = _recover_all(
+        work, B, evaluation, spectrum, choice, goal, bound, certified, rng, stages
+    )
     weights, measured = _measured(work, B, rng, stages)
-    if bound is None and max(goal, B.shape[0]) == n:
-        # What the components do not explain counts as error, also inside the span; unless they were not looked for.
+    # What the components do not explain counts as error, also inside the span; unless they were not looked for.  An eps
+    # that was given counts instead, unless some are missing and those that are there leave far more.
+    missing = sought and B.shape[0] < n
+    told = bound is None or (missing and measured > TOO_MUCH * bound)
+    if told and sought:
         assumed = max(assumed, measured)
     with stages("certify"):
         bounds = certificates(assumed, B, span, evaluation)
+        tilted = contradicted(B, bounds, 0.0)
+        if told and (np.any(tilted) or missing):
+            # They are not orthonormal, or not all there are: what orthonormal ones next to them leave.
+            assumed = max(assumed, measured + tilt_error(np.asarray(to_numpy(B), dtype=np.float64), weights))
+            bounds = certificates(assumed, B, span, evaluation)
+        else:
+            bounds = np.where(tilted, 0.0, bounds)
 
     sweeps += spectrum.sweeps + bool(m)
-    return _presented(B, weights, bounds, (m, goal, n), (measured, assumed, bound), spectrum, choice, sweeps, in_units)
+    counts, errors = (m, goal, n), (measured, assumed, bound)
+    found = _presented(B, weights, bounds, counts, errors, spectrum, choice, sweeps, in_units, bool(np.any(tilted)))
+    return replace(found, sought=sought, doubtful=bool(np.any(tilted)) or missing)
 
 
 def _general(
@@ -248,6 +270,7 @@ def _presented(
     choice: Selection,
     sweeps: int,
     in_units: Callable[[Any], Any],
+    tilted: bool = False,
 ) -> _Found:
     """In canonical order, with a status.
 
@@ -256,7 +279,8 @@ def _presented(
     m, goal, n = counts
     order = _canonical_order(B, weights, bounds, m, goal)
     outside = spectrum.outside(choice.rank)
-    status = _status(bounds[order], n, goal, choice, errors[2], outside, in_units)
+    seen = outside if outside > _rounding(spectrum.head(0)) * abs(spectrum.values[0]) else 0.0
+    status = _status(bounds[order], n, goal, choice, errors[2], seen, in_units, tilted)
     return _Found(
         components=positive(to_numpy(B))[order, :],
         weights=weights[order],
@@ -266,6 +290,8 @@ def _presented(
         rank=n,
         reason=choice.reason,
         convincing=choice.convincing,
+        sought=True,
+        doubtful=False,
         status=status,
         spectrum=spectrum.values,
         outside=outside,
@@ -299,7 +325,7 @@ def _truncate(
         if rank is not None:
             return most
         if eps is not None:
-            return max(1, min(most, int(np.count_nonzero(values > eps))))
+            return max(1, min(most, int(np.count_nonzero(values > max(eps, _rounding(T) * abs(values[0]))))))
         return lowest_drop(values, most, _rounding(T) * abs(values[0]))
 
     return leading_spectrum(T, most + OVERSAMPLING, rng=rng, wanted=wanted, callback=progress)
@@ -323,11 +349,11 @@ def _choose(
         return Selection(rank, "given", None, True)
     span = spectrum.head(0)
     most = span.dim - m
+    floor = _rounding(span) * abs(spectrum.values[0])
     if eps is not None:
-        return rank_above(spectrum.values, eps, most)
+        return rank_above(spectrum.values, max(eps, floor), most)
     if most == 0:
         return Selection(0, "every dimension holds a known component", None, True)
-    floor = _rounding(span) * abs(spectrum.values[0])
     return rank_by_certificate(
         spectrum,
         most,
@@ -348,8 +374,11 @@ def _recover_all(
     certified: Callable[[Array, Evaluation], np.ndarray],
     rng: np.random.Generator,
     stages: Stages,
-) -> tuple[Array, Evaluation, int]:
-    """Algorithm 4.11 on the tensor itself: until ``goal`` components are there, or certified where fewer will do."""
+) -> tuple[Array, Evaluation, int, bool]:
+    """Algorithm 4.11 on the tensor itself: until all components are there, or ``goal`` certified where fewer will do.
+
+    Returns them, their evaluation, the sweeps it took, and whether all were looked for.
+    """
     n = B.shape[0] + choice.rank
     sweeps = 0
     fresh = choice.components
@@ -361,7 +390,7 @@ def _recover_all(
             both, theirs = _extended(T, B, evaluation, some, eps)
             sweeps += 1
         if int(np.sum(certified(both, theirs)[B.shape[0] :])) >= goal - B.shape[0]:
-            return both, theirs, sweeps
+            return both, theirs, sweeps, False
     if fresh is None:
         with stages("recover") as progress:
             fresh = recover(spectrum.head(choice.rank).flattened(), rng, callback=progress)
@@ -371,7 +400,7 @@ def _recover_all(
             B, evaluation = _extended(T, B, evaluation, fresh, eps)
             sweeps += 1
         if B.shape[0] == before or B.shape[0] >= n:
-            return B, evaluation, sweeps
+            return B, evaluation, sweeps, True
         # Steps (b) to (e), then (a) again with a new truncation of what is left.
         with stages("truncate") as progress:
             left = _truncate(deflate(T, _weights(evaluation, B), B), n - B.shape[0], None, rng, progress)
@@ -414,6 +443,7 @@ def _status(
     eps: float | None,
     outside: float,
     in_units: Callable[[float], float],
+    tilted: bool,
 ) -> Status:
     found, certified = bounds.shape[0], int(np.sum(is_certified(bounds)))
     if found == 0:
@@ -435,6 +465,13 @@ def _status(
             "contradiction",
             f"eps = {in_units(eps):.3g} was given, but no {n} components fit T to better than {in_units(outside):.3g}; "
             f"{certified} of {found} certified under an assumption that does not hold.",
+            "Leave eps out, or give a larger one.",
+        )
+    if eps is not None and tilted:
+        return Status(
+            "contradiction",
+            f"eps = {in_units(eps):.3g} was given, but {found} components were found that are not orthogonal to within "
+            f"such an error; {certified} certified.",
             "Leave eps out, or give a larger one.",
         )
     if not choice.convincing:
@@ -464,6 +501,12 @@ def _magnitude(T: FourTensor, rng: np.random.Generator) -> float:
     if largest == 0:
         raise ValueError("T is the zero tensor: there is nothing to decompose.")
     return 2.0 ** min(max(math.frexp(largest)[1], -1000), 1000)
+
+
+def _may_be_orthogonal(rows: np.ndarray) -> bool:
+    """Whether unit rows ``(m, d)`` may stand for orthogonal components: at most ``d``, and 45 degrees apart."""
+    overlaps = (rows @ rows.T) ** 2 - np.eye(rows.shape[0])
+    return rows.shape[0] <= rows.shape[1] and float(np.max(overlaps, initial=0.0)) <= 0.5
 
 
 def _check_counts(rank: int | None, find: int | None, d: int) -> tuple[int | None, int | None]:
@@ -521,10 +564,9 @@ def _check_known(known: Any, d: int, rank: int | None) -> np.ndarray:
         raise ValueError(f"known holds {rows.shape[0]} components, more than rank = {rank}.")
     rows = rows / norms
     overlaps = np.abs(rows @ rows.T) - np.eye(rows.shape[0])
-    nearest = 0.5 if rank is None or rank <= d else SAME
-    if np.max(overlaps, initial=0.0) ** 2 > nearest:
+    if np.max(overlaps, initial=0.0) ** 2 > SAME:
         i, j = np.unravel_index(int(np.argmax(overlaps)), overlaps.shape)
-        degrees = math.degrees(math.acos(math.sqrt(nearest)))
+        degrees = math.degrees(math.acos(math.sqrt(SAME)))
         raise ValueError(
             f"known holds one component twice: rows {i} and {j} are less than {degrees:.0f} degrees apart."
         )

@@ -18,6 +18,7 @@ import numpy as np
 from quartic._arrays import to_numpy
 from quartic.algorithms.certify import (
     DETERMINED,
+    TILT,
     contradicted,
     half_bounds,
     is_certified,
@@ -175,7 +176,7 @@ class Search:
         else:
             # Supports are tangled: local tempering knows better than the top of the spectrum.
             bounds = self.local.prove(U)
-        return np.where(wrong | contradicted(U, bounds), 0.0, bounds)
+        return np.where(wrong | contradicted(U, bounds, TILT), 0.0, bounds)
 
 
 def search(

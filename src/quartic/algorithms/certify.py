@@ -127,6 +127,20 @@ def certificates(
     return correlation_from_energy(np.maximum(G - rounding, 0.0))
 
 
+def tilt_error(B: np.ndarray, weights: np.ndarray) -> float:
+    """Spectral norm of ``sum_i w_i (b_i^(x4) - q_i^(x4))``: ``q_i`` are orthonormal, next to unit rows ``B (m, d)``.
+
+    So much more than ``B`` an orthonormal model leaves of a tensor, at most.  The larger a weight, the closer its
+    ``q_i``: they maximise ``sum_i w_i^2 <b_i, q_i>``.
+    """
+    left, _, right = np.linalg.svd(weights[:, None] ** 2 * B, full_matrices=False)
+    both = np.concatenate((B, left @ right))
+    # P W P' has the eigenvalues of R W R', for P = Q R; and R'R is the Gram matrix of the columns of P.
+    values, vectors = np.linalg.eigh((both @ both.T) ** 2)
+    R = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    return float(np.max(np.abs(np.linalg.eigvalsh((R * np.concatenate((weights, -weights))) @ R.T)), initial=0.0))
+
+
 def span_sine(eps: float, values: np.ndarray, rank: int) -> float:
     """Bound on the sine of the angle between the ``a_i a_i'``, of any components, and the first ``rank`` eigenvectors.
 
@@ -243,7 +257,7 @@ def split_certificates(U: Array, halves: Sequence[tuple[Array, FactoredTensor]])
     contradict each other.
     """
     bounds = half_bounds(U, halves)
-    return np.where(contradicted(U, bounds), 0.0, bounds)
+    return np.where(contradicted(U, bounds, TILT), 0.0, bounds)
 
 
 def half_bounds(U: Array, halves: Sequence[tuple[Array, FactoredTensor]]) -> np.ndarray:
@@ -264,16 +278,17 @@ def half_bounds(U: Array, halves: Sequence[tuple[Array, FactoredTensor]]) -> np.
     return best
 
 
-def contradicted(U: Array, bounds: np.ndarray) -> np.ndarray:
-    """Which of the unit rows ``U (m, r)`` can not be as close to atoms that are orthogonal as ``bounds (m,)`` say.
+def contradicted(U: Array, bounds: np.ndarray, slack: float) -> np.ndarray:
+    """Which of the unit rows ``U (m, r)`` can not be as close to components that are orthogonal as ``bounds (m,)`` say.
 
-    Two that are lie at a right angle up to the sum of their own.  Only those that claim to be certified are compared.
+    Two that are lie at a right angle up to the sum of their own, and ``slack`` radians if the components are orthogonal
+    to these only.  Only those that claim to be certified are compared.
     """
     rows = np.asarray(to_numpy(U), dtype=np.float64)
     angles, certified = np.arccos(np.sqrt(bounds)), is_certified(bounds)
     tilt = np.arcsin(np.clip(np.abs(rows @ rows.T), 0.0, 1.0))  # from a right angle
     np.fill_diagonal(tilt, 0.0)
-    wrong = (tilt > angles[:, None] + angles[None, :] + TILT) & certified[:, None] & certified[None, :]
+    wrong = (tilt > angles[:, None] + angles[None, :] + slack) & certified[:, None] & certified[None, :]
     return np.any(wrong, axis=1)
 
 

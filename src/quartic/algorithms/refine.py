@@ -14,7 +14,8 @@ atoms.  Three stages, each from the result of the one before:
    samples with ``|s_i|`` below a threshold ``t_i``, let ``w_i`` minimise ``E[(w_i' z)^2; |s_i| < t_i]`` with ``a_i' w_i
    = 1``, set ``t_i`` to a few times the root of that minimum, repeat.  On exactly sparse data the minimum is zero at
    the truth; small active coefficients that pass for inactive ones add ``O(t^(3/2))`` to its root, so ``t`` falls
-   by a large factor in each round, down to rounding.  On other data it stops at their noise, and the stage is not used.
+   by a large factor in each round, down to rounding; once more from above, and it has to come back to the same.  On
+   other data it stops at their noise, and the stage is not used.
 
 The least squares of stage 3 need ``E[z z'; |s_i| < t_i]`` for every ``i``: one product of packed features with a mask.
 """
@@ -235,7 +236,7 @@ def sparse(Z: np.ndarray, W: np.ndarray, floor: float = 1e-12, most: int = 50) -
     m, n = Z.shape
     Z = np.concatenate((Z, np.ones((m, 1))), axis=1)  # the last coordinate finds the offset
     V = np.concatenate((W / np.linalg.norm(W, axis=1, keepdims=True), np.zeros((n, 1))), axis=1)
-    t = FIRST * np.quantile(np.abs(Z @ V.T), LARGE, axis=0)
+    t, settled = _threshold(Z, V), np.zeros_like(V)
     size = rows_in_a_chunk(n + 1, Z.dtype)
     rounds = 0
     while rounds < most:
@@ -260,10 +261,22 @@ def sparse(Z: np.ndarray, W: np.ndarray, floor: float = 1e-12, most: int = 50) -
         inactive_samples = inside[-1]  # sums of the square of the last coordinate, which is 1
         separated = np.min(np.where(np.eye(n) > 0, np.inf, pairs), axis=0)
         lost = (separated < SEPARATED) | (inactive_samples < DETERMINED * n)
-        if np.all(residual <= floor) or np.any(lost):
+        if np.any(lost):
             break
-        t = np.clip(MULTIPLE * residual, t / STEEPEST, t / SLOWEST)
+        if np.all(residual <= floor):
+            if np.max(np.abs(V - settled)) <= np.sqrt(floor):
+                break
+            # Once more from a high threshold.  The truth comes back to itself; a row may also have converged to a sum
+            # of two, where these are often active together and cancel, as signs do: it is small there, and leaves.
+            t, settled = _threshold(Z, V), V
+        else:
+            t = np.clip(MULTIPLE * residual, t / STEEPEST, t / SLOWEST)
     return Sparse(V[:, :n], V[:, n], residual, inactive_samples, separated, rounds)
+
+
+def _threshold(Z: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """The first threshold of each signal ``Z @ V.T``: a part of an active one."""
+    return FIRST * np.quantile(np.abs(Z @ V.T), LARGE, axis=0)
 
 
 def orthogonal(source: Source, forward: np.ndarray, W: np.ndarray, most: int) -> tuple[np.ndarray, Statistics, int]:
