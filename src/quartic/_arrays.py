@@ -77,6 +77,14 @@ def _triangle(d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return i, j, factor, position
 
 
+@lru_cache(maxsize=64)
+def _triangle_on(d: int, xp: Any, where: Any, dtype: Any) -> tuple[Array, Array, Array, Array]:
+    """The same for arrays of a library, on a device: moved there once, and not in every step of an iteration."""
+    rows, columns, factor, position = _triangle(d)
+    rows, columns, position = (xp.asarray(x, device=where) for x in (rows, columns, position.reshape(-1)))
+    return rows, columns, xp.asarray(factor, dtype=dtype, device=where), position
+
+
 def pack(X: Array) -> Array:
     """Pack the symmetric parts of matrices ``(k, d, d)`` into a block ``(N, k)``."""
     xp = array_namespace(X)
@@ -93,9 +101,8 @@ def unpack(Y: Array) -> Array:
     xp = array_namespace(Y)
     N, k = Y.shape
     d = unpacked_dim(N)
-    _, _, factor, position = _triangle(d)
-    rows = xp.matrix_transpose(Y) / from_numpy(factor, Y, Y.dtype)  # (k, N)
-    return xp.reshape(xp.take(rows, from_numpy(position.reshape(-1), Y), axis=1), (k, d, d))
+    _, _, factor, position = _triangle_on(d, xp, device(Y), Y.dtype)
+    return xp.reshape(xp.take(xp.matrix_transpose(Y) / factor, position, axis=1), (k, d, d))
 
 
 def pack_rank_one(B: Array) -> Array:
@@ -104,10 +111,8 @@ def pack_rank_one(B: Array) -> Array:
     k, d = B.shape
     columns = contiguous(xp.matrix_transpose(B))  # (d, k): rows are gathered, so they should lie together
     if packed_dim(d) * k < LARGE:
-        rows, others, factor, _ = _triangle(d)
-        left = xp.take(columns, from_numpy(rows, B), axis=0)
-        right = xp.take(columns, from_numpy(others, B), axis=0)
-        return left * right * from_numpy(factor[:, None], B, B.dtype)
+        rows, others, factor, _ = _triangle_on(d, xp, device(B), B.dtype)
+        return xp.take(columns, rows, axis=0) * xp.take(columns, others, axis=0) * factor[:, None]
     # A block that does not fit the cache: d products of a row with all of `columns`, which does.
     doubled = columns * math.sqrt(2.0)
     out = xp.empty((packed_dim(d), k), dtype=B.dtype, device=device(B))

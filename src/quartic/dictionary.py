@@ -115,7 +115,8 @@ def learn_from_moment(
     if n > frame.dim:
         with stages("search") as progress:
             spectrum = full_spectrum(white.cumulant())
-            more = replace(pooled([Tempered(white, spectrum, 0.0)], n, given, rng, progress), samples=moment.count)
+            plain = Tempered(white, spectrum, 0.0)
+            more = replace(pooled([plain], n, given, rng, given[:0], progress=progress), samples=moment.count)
         return assemble_overcomplete(None, frame, more, given, rng, stages, trimmed)
     with stages("search") as progress:
         found = top_or_window(white, n, given, rng, progress, tight=True)
@@ -259,7 +260,8 @@ def assemble_overcomplete(
     with stages("measure"):
         T = found.best.given.moment.cumulant()
         _, eps = residual_norm(T, U, rng)
-        certificates = found.found.prove(U)
+        # A guess that refinement brought near to a certified atom is not another one.
+        certificates = np.where(is_certified(found.found.bounds), found.found.prove(U), 0.0)
         certificates[:m] = 1.0
         if data is None:
             spread, pairs = np.ones(U.shape[0]), cumulant_pairs(T, U)

@@ -22,7 +22,7 @@ from quartic.algorithms.certify import cap_angle, is_certified
 from quartic.algorithms.recover import distinct
 from quartic.algorithms.select import drops
 from quartic.algorithms.sparse_code import Fitted, fit, most_atoms, pursue
-from quartic.algorithms.subspace_power import climb, derivatives, maxima, normalised
+from quartic.algorithms.subspace_power import VAIN, climb, derivatives, maxima, normalised
 from quartic.algorithms.temper import Tempering, tempering
 from quartic.algorithms.truncate import Spectrum, full_spectrum
 from quartic.moments import FourthMoment, Frame
@@ -119,11 +119,13 @@ class Overcomplete:
         return int(np.sum(is_certified(self.found.bounds)))
 
 
-def trial_of(given: Tempered, k: int, known: np.ndarray, rng: np.random.Generator) -> Trial:
-    """Atoms in the span of ``k`` eigenvectors, certified by those of the two halves."""
+def trial_of(
+    given: Tempered, k: int, known: np.ndarray, rng: np.random.Generator, starts: np.ndarray, patience: int = VAIN
+) -> Trial:
+    """Atoms in the span of ``k`` eigenvectors, certified by the two halves; ``starts (m, r)`` may lie near them."""
     m = known.shape[0]
     span = given.spectrum.head(k)
-    some = maxima(span, rng, known)
+    some = maxima(span, rng, known, starts=normalised(starts.astype(span.like.dtype)), patience=patience)
     order = np.concatenate((np.arange(m), m + np.argsort(-some.values[m:], kind="stable")))[:k]
     U = some.vectors[order].astype(np.float64)
     halves, bounds = split_caps(U, [spectrum.head(k) for spectrum in given.halves])
@@ -221,10 +223,11 @@ def overcomplete_stage(
                 moment.update(data.Y[fresh], temper.weights(squares) * data.weight(fresh), index=fresh)
         with stages("search") as progress:
             tempered = [Tempered(moment, full_spectrum(moment.cumulant()), temper.beta) for temper, moment in moments]
+            starts = known[:0] if last is None else last.found.atoms
             if n is not None:
-                pool: Overcomplete | None = pooled(tempered, n, known, rng, progress)
+                pool: Overcomplete | None = pooled(tempered, n, known, rng, starts, progress=progress)
             else:
-                pool = counted(tempered, known, rng, progress)
+                pool = counted(tempered, known, rng, starts, progress)
         pool = None if pool is None else replace(pool, samples=total)
         expected = n if n is not None else None if last is None else last.certified
         if part == 1 or (pool is not None and pool.certified == expected):
@@ -244,13 +247,20 @@ def _temperatures(squares: np.ndarray, beta: float | None, count: bool) -> list[
 
 
 def counted(
-    tempered: list[Tempered], known: np.ndarray, rng: np.random.Generator, progress: Callable[[int], None] | None = None
+    tempered: list[Tempered],
+    known: np.ndarray,
+    rng: np.random.Generator,
+    starts: np.ndarray,
+    progress: Callable[[int], None] | None = None,
 ) -> Overcomplete | None:
     """As many atoms as dimensions of the largest proposed span that is full of certified ones, more than ``r``."""
     best: Trial | None = None
     for given, k in proposals(tempered, max(given.moment.dim for given in tempered) + 1):
         if best is None or k > best.rank:
-            trial = trial_of(given, k, known, rng)
+            # A span that is larger than one full of atoms is most often too large: a glance will show.
+            if best is not None and not trial_of(given, k, known, rng, best.found.atoms, patience=1).full:
+                continue
+            trial = trial_of(given, k, known, rng, starts if best is None else best.found.atoms)
             best = trial if trial.full else best
         if progress is not None:
             progress(k)
@@ -269,9 +279,10 @@ def extended(
 ) -> Overcomplete:
     """One atom more, as long as all are certified: two that are nearly parallel blur the drop of the spectrum."""
     while True:
-        more = pooled(tempered, pool.certified + 1, known, rng, progress)
-        if more.certified <= pool.certified:
-            return pool
+        for patience in (1, VAIN):  # a glance first
+            more = pooled(tempered, pool.certified + 1, known, rng, pool.found.atoms, patience, progress)
+            if more.certified <= pool.certified:
+                return pool
         why = f"{more.certified} atoms are certified, in spans of as many dimensions"
         pool = replace(more, samples=pool.samples, reason=why, rank_reason=why)
 
@@ -281,13 +292,16 @@ def pooled(
     n: int,
     known: np.ndarray,
     rng: np.random.Generator,
+    starts: np.ndarray,
+    patience: int = VAIN,
     progress: Callable[[int], None] | None = None,
 ) -> Overcomplete:
     """The atoms that any temperature certifies, each once; filled up to ``n`` with what is only likely, or a guess."""
     trials: list[Trial] = []
     m = known.shape[0]
     for given in tempered:
-        trials.append(trial_of(given, n, known, rng))
+        trials.append(trial_of(given, n, known, rng, starts, patience))
+        starts = trials[-1].found.atoms if starts.shape[0] == 0 else starts
         trials.sort(key=lambda t: -t.certified)
         skip = [m if i else 0 for i in range(len(trials))]  # known atoms come from the first
         atoms = np.concatenate([t.found.atoms[k:] for k, t in zip(skip, trials, strict=True)])

@@ -57,9 +57,7 @@ FLAT = 1e-9  # times F, or rounding: the least curvature that a step counts on
 STARTS, STARTS_LEAST = 1.0, 16  # times the dimensions that are left, and at least
 NEAR_ONE = 0.25  # of the way from 1 down to the mean of F: a maximum above it may be a component
 SAME = 0.99  # squared correlation of two candidates that are one: polished ones agree to rounding
-VAIN = (
-    3  # waves without a new component, after which there is none; two are enough when there are as many as dimensions
-)
+VAIN = 3  # waves without a new component, after which there is none; two when there are as many as dimensions
 WEAKEST = 0.1  # of the rank: maxima that are not deflated when there are as many as dimensions
 MOST = 2  # times the rank: maxima, of which so many can not be components
 BLOCK_ENTRIES = 1 << 23  # numbers in the block of all U_k u: 64 MB
@@ -96,6 +94,8 @@ def maxima(
     rng: np.random.Generator,
     known: Array | None = None,
     *,
+    starts: Array | None = None,
+    patience: int = VAIN,
     callback: Callable[[int], None] | None = None,
 ) -> Maxima:
     """All vectors whose squares lie in a span, or nearly: maxima of ``F`` far above its mean.
@@ -108,26 +108,35 @@ def maxima(
         Draws the starts.
     known : array of shape (m, d), optional
         Components that are known already: they come first in the result, as they are.
+    starts : array of shape (m, d), optional
+        Vectors near components, such as those of a similar span.
+    patience : int
+        Waves in vain, after which the search ends; two are enough when there are as many as dimensions.
     callback : callable, optional
         Called with the number found so far, after each wave.
     """
     known = no_rows(L.like, L.dim) if known is None else known
     found = Maxima(known, energies(L, known))
     level = 1 - NEAR_ONE * (1 - mean_energy(L))
+
+    def with_new(B: Array) -> Maxima:
+        fresh = polish(L, _unlike(L, B, found.vectors, 2 * level - 1))  # what is far below the level will not reach it
+        return found.join(fresh.take(distinct(fresh.vectors, fresh.values, fresh.values > level, found.vectors, SAME)))
+
+    if starts is not None:
+        found = with_new(starts)
     vain = 0
-    while vain < VAIN and found.vectors.shape[0] < MOST * L.rank:
+    while vain < patience and found.vectors.shape[0] < MOST * L.rank:
         # What is left; in every other wave everything, to confirm that nothing is.  A spurious maximum may stand where
         # a component should: when all dimensions seem to be full, the weakest are not taken for granted.
         work = L if vain % 2 == 1 else deflated(L, _strongest(found, L.rank))
         B = climb(work, normalised(standard_normal(rng, (max(STARTS_LEAST, work.rank), L.dim), L.like)))
         if work is not L:
             B = climb(L, _unlike(work, B, known[:0, :]))
-        fresh = polish(L, _unlike(L, B, found.vectors, 2 * level - 1))  # what is far below the level will not reach it
-        new = distinct(fresh.vectors, fresh.values, fresh.values > level, found.vectors, SAME)
-        found = found.join(fresh.take(new))
+        before, found = found, with_new(B)
         if callback is not None:
             callback(found.vectors.shape[0])
-        vain = 0 if new.shape[0] > 0 else vain + 1
+        vain = 0 if found.vectors.shape[0] > before.vectors.shape[0] else vain + 1
         if vain == 2 and found.vectors.shape[0] >= L.rank:
             break
     return found
@@ -171,6 +180,8 @@ def climb(L: FactoredTensor, B: Array, most: int = CLIMB_STEPS, tolerance: float
         value = xp.where(fallen, value, F)
         B = normalised(slope + shift[:, None] * best)
         moving = (1 - xp.abs(xp.sum(B * best, axis=1)) > tolerance) & rising & (step + 1 < most)
+        if rows.shape[0] > 0 and bool(xp.all(moving)):
+            continue
         halted, kept = xp.nonzero(~moving)[0], xp.nonzero(moving)[0]
         ended.append((xp.take(rows, halted), xp.take(best, halted, axis=0)))  # a step further, F might be less
         if kept.shape[0] == 0:
