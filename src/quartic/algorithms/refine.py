@@ -42,6 +42,8 @@ MULTIPLE = 3.0  # of the root mean square of inactive signals, as a threshold: w
 FIRST, LARGE = 0.25, 0.99  # of this quantile of |s|, about the size of an active signal: the threshold to begin with
 STEEPEST, SLOWEST = 8.0, 2.0  # a threshold falls by a factor between these in a round, so that leaks stay below it
 DETERMINED = 4  # times n: samples that a row must be orthogonal to; n are so by accident
+NEAR = 0.9  # squared correlation with the start of a row that stayed; the sum of two has about half with each of them
+SILENT = 1e-6  # part of the largest signal, below which there is none, in exactly sparse data
 SEPARATED = 8  # samples that tell two atoms apart; measured: rows orthogonal by accident have 1 or 2, rarely 4
 
 
@@ -215,6 +217,8 @@ class Sparse:
         In how many samples it does.  Some ``n`` samples can be made inactive by a suitable ``w`` in any data.
     separated : ndarray of shape (n,)
         In how many samples, at least, any other atom is active and this one is not: what tells the two apart.
+    sums : ndarray of shape (n,)
+        Whether a row went far from its start, and takes more samples without another row than with it.
     rounds : int
     """
 
@@ -223,12 +227,16 @@ class Sparse:
     residual: np.ndarray
     inactive: np.ndarray
     separated: np.ndarray
+    sums: np.ndarray
     rounds: int
 
     def exact(self, floor: float) -> bool:
-        """Whether inactive codes vanish to ``floor``, are many, and tell each atom apart from every other."""
+        """Whether inactive codes vanish to ``floor``, are many, and tell each atom apart from every other.
+
+        And no row is a sum: the difference of two signals of one size vanishes exactly wherever they have one sign.
+        """
         many = (self.inactive >= DETERMINED * self.W.shape[0]) & (self.separated >= SEPARATED)
-        return bool(np.all((self.residual <= floor) & many))
+        return bool(np.all((self.residual <= floor) & many & ~self.sums))
 
 
 def sparse(Z: np.ndarray, W: np.ndarray, floor: float = 1e-12, most: int = 50) -> Sparse:
@@ -271,7 +279,27 @@ def sparse(Z: np.ndarray, W: np.ndarray, floor: float = 1e-12, most: int = 50) -
             t, settled = _threshold(Z, V), V
         else:
             t = np.clip(MULTIPLE * residual, t / STEEPEST, t / SLOWEST)
-    return Sparse(V[:, :n], V[:, n], residual, inactive_samples, separated, rounds)
+    far = np.sum(V[:, :n] * W, axis=1) ** 2 < NEAR * np.sum(W * W, axis=1)
+    sums = far & (_sums(Z @ V.T, far) if np.all(residual <= floor) else False)
+    return Sparse(V[:, :n], V[:, n], residual, inactive_samples, separated, sums, rounds)
+
+
+def _sums(S: np.ndarray, far: np.ndarray) -> np.ndarray:
+    """Which of the ``far`` signals of ``S (m, n)`` are active in fewer samples without a multiple of another.
+
+    The multiple is the median ratio of the two.  Where coefficients are no signs, no ratio comes up twice.
+    """
+    active = np.abs(S) > SILENT * np.max(np.abs(S), axis=0)
+    out = np.zeros(S.shape[1], dtype=bool)
+    for i in np.flatnonzero(far):  # none, if the start was any good
+        both = active & active[:, i : i + 1]
+        both[:, i] = False
+        ratio = np.where(both, S[:, i : i + 1] / np.where(active, S, 1.0), np.nan)
+        some = np.any(both, axis=0)
+        ratio, both, others = ratio[:, some], both[:, some], active[:, some]
+        gone = np.abs(ratio - np.nanmedian(ratio, axis=0)) <= SILENT
+        out[i] = np.any(np.sum(gone & both, axis=0) > np.sum(others & ~both, axis=0))
+    return out
 
 
 def _threshold(Z: np.ndarray, V: np.ndarray) -> np.ndarray:
