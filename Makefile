@@ -28,11 +28,11 @@ BIN := .venv/bin
 demo: .venv/.demo  ## decompose a perturbed tensor, print a table, draw its spectrum
 	$(BIN)/quartic demo --out out
 
-# The problems of the tests are small: more threads than one would only wait for each other.
+# A process a core, a thread each: the problems of the tests are small, and threads would only wait for each other.
 test: export OMP_NUM_THREADS = 1
 test: export OPENBLAS_NUM_THREADS = 1
 test: .venv/.test  ## all tests, with coverage
-	$(BIN)/python -m pytest --cov --cov-report=term
+	$(BIN)/python -m pytest -n auto --cov --cov-report=term
 
 lint: .venv/.lint
 	$(BIN)/ruff check .
