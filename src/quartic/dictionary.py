@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from quartic._arrays import pack_rank_one, packed_dim, to_numpy
+from quartic._arrays import from_numpy, pack_rank_one, packed_dim, to_numpy
 from quartic._progress import Progress, Stages
 from quartic.algorithms.certify import is_certified
 from quartic.algorithms.postprocess import evaluate
@@ -325,7 +325,7 @@ def cumulant_pairs(T: FourTensor, U: np.ndarray) -> np.ndarray:
 
 def residual_norm(T: FourTensor, U: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, float]:
     """``<T, u^(x4)>`` for the rows of ``U``, and the norm of what least-squares weights for them leave of ``T``."""
-    B = U.astype(T.like.dtype)
+    B = from_numpy(U, T.like, T.like.dtype)
     values = np.asarray(to_numpy(evaluate(T, B).values), dtype=np.float64)
     weights = np.linalg.lstsq((U @ U.T) ** 4, values, rcond=None)[0]
     return values, spectral_norm(deflate(T, weights, B), rng)

@@ -80,12 +80,14 @@ class Decomposition:
         Least-squares weights in the units of the tensor, to a small fraction of ``eps``.
     certificates : array of shape (n,)
         Lower bound on the squared correlation of each component with the nearest true one, given that the true
-        ones are orthonormal and that the spectral norm of the error is at most ``eps_assumed``.
+        ones are orthonormal and that the spectral norm of the error is at most ``eps_assumed``.  For components in
+        general position ``docs/overcomplete.md`` says what takes the place of orthonormality.
     eps : float
         Measured: the spectral norm of ``T - sum_i w_i b_i^(x4)`` on Sym2, in the units of the tensor.
     eps_assumed : float
-        The error the certificates rest on: what was given, or what the spectrum and the residual show.  The latter
-        errs from below where the components fill most of the space of symmetric matrices, that is for ``d`` of 2 or 3.
+        The error the certificates rest on: what was given, or what the spectrum and the residual show, if nothing was
+        or components are missing.  The latter errs from below where the components fill most of the space of symmetric
+        matrices, that is for ``d`` of 2 or 3.
     rank : int
         The rank that was given or chosen.
     reason : str
