@@ -1,11 +1,13 @@
 """End to end: the dictionary of small problems, of every kind, for any seed."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.decomposition import FastICA
 
 from quartic import Covariance, DecompositionWarning, SpectralDictionaryLearning, SpectralICA
-from quartic.datasets import nice_samples
+from quartic.datasets import nice_samples, random_orthonormal
 from quartic.datasets.samples import COEFFICIENTS, SUPPORTS
 from quartic.metrics import match
 from quartic.samples import FAR, TRIM, trim
@@ -322,3 +324,99 @@ class TestTrim:
         np.testing.assert_array_equal(w, before)
         before[3] = 0.0
         np.testing.assert_array_equal(kept, before)
+
+
+class TestFewerThanThereAre:
+    """Principal components cut through atoms: what is found in them need not be any."""
+
+    def draw(self, rng, coefficients="sparse"):
+        x = rng.laplace(size=(20_000, 8)) if coefficients == "laplace" else rng.standard_normal((20_000, 8))
+        x = x if coefficients == "laplace" else x * (rng.random(x.shape) < 0.1)
+        return x, x @ rng.standard_normal((8, 8))
+
+    @pytest.mark.parametrize("kind", [SpectralDictionaryLearning, SpectralICA])
+    @pytest.mark.parametrize("refine", [True, False])
+    @pytest.mark.parametrize("n", [1, 3])
+    def test_they_are_atoms(self, rng, kind, n, refine):
+        x, Y = self.draw(rng)
+        model = kind(n, refine=refine).fit(Y)
+        truth = np.max(np.corrcoef(model.transform(Y).T, x.T)[:n, n:] ** 2, axis=1)
+        assert np.all(truth > 0.95)
+        assert np.all(model.certificates_ <= truth + 0.01)
+        assert model.status_.ok
+        assert "8 were looked for" in model.report_.rank_reason
+        assert model.components_.shape == (n, 8)
+        assert model.frame_.dim == n
+
+    def test_in_batches(self, rng):
+        x, Y = self.draw(rng)
+        model = SpectralDictionaryLearning(3)
+        for batch in np.array_split(Y, 4):
+            model.partial_fit(batch)
+        truth = np.max(np.corrcoef(model.transform(Y).T, x.T)[:3, 3:] ** 2, axis=1)
+        assert np.all(truth > 0.95)
+        assert np.all(model.certified_)
+
+    def test_the_largest_are_returned(self, rng):
+        x = rng.laplace(size=(20_000, 6)) * np.array([5.0, 4.0, 1.0, 1.1, 0.9, 1.2])
+        A = rng.standard_normal((6, 6))
+        A /= np.linalg.norm(A, axis=1, keepdims=True)
+        model = SpectralDictionaryLearning(2).fit(x @ A)
+        assert match(A[:2], model.components_).found(0.95) == 2
+
+    def test_known_ones_are_among_them(self, rng):
+        _, Y = self.draw(rng)
+        every = SpectralDictionaryLearning().fit(Y)
+        smallest = every.components_[-1:]
+        model = SpectralDictionaryLearning(2, known_components=smallest).fit(Y)
+        assert match(smallest, model.components_).found(0.999) == 1
+
+    def test_groups_are_those_of_what_is_kept(self, rng):
+        data = nice_samples(20_000, 8, supports="blocks", group=4, cooccurrence=0.5, random_state=0)
+        model = SpectralDictionaryLearning(5).fit(data.samples)
+        assert all(np.all(group < 5) and group.size > 1 for group in model.groups_)
+
+    @pytest.mark.parametrize("m", [2000, 20_000])
+    def test_gaussian_noise_may_be_cut_off(self, rng, m):
+        x = rng.laplace(size=(m, 3))
+        Y = 3 * x @ random_orthonormal(20, 3, rng) + 0.3 * rng.standard_normal((m, 20))
+        for n in (3, None):
+            model = SpectralDictionaryLearning(n).fit(Y)
+            assert model.n_components_ == 3
+            assert model.report_.dim == 3
+
+    def test_signals_of_equal_variance_are_no_noise(self, rng):
+        x = rng.laplace(size=(20_000, 10)) * np.array([3.0] * 3 + [1.0] * 7)
+        model = SpectralDictionaryLearning().fit(x @ random_orthonormal(10, 10, rng))
+        assert model.n_components_ == 10
+        assert np.all(model.certified_)
+
+    def test_signals_of_either_sign_do_not_pass_for_noise(self, rng):
+        """Their kurtosis cancels in the norm."""
+        x = np.concatenate((rng.laplace(size=(20_000, 3)), 1.5 * rng.choice([-1.0, 1.0], (20_000, 3))), axis=1)
+        Y = x @ rng.standard_normal((6, 6))
+        model = SpectralDictionaryLearning(2).fit(Y)
+        truth = np.max(np.corrcoef(model.transform(Y).T, x.T)[:2, 2:] ** 2, axis=1)
+        assert np.all(truth > 0.95)
+
+
+def test_an_outlier_in_a_feature_of_small_units_is_trimmed(rng):
+    x = rng.laplace(size=(20_000, 6))
+    Y = (x @ rng.standard_normal((6, 6))) * np.array([1e3, 1, 1, 1, 1, 1])
+    Y[5, 2] = 1e3
+    model = SpectralDictionaryLearning().fit(Y)
+    assert model.report_.trimmed == 1
+    codes = np.delete(model.transform(Y), 5, axis=0)
+    assert match(np.delete(x, 5, axis=0).T, codes.T).found(0.95) == 6
+
+
+@pytest.mark.parametrize("count", [100, 2000])
+def test_samples_of_weight_zero_count_for_nothing(rng, count):
+    Y = nice_samples(100_000, 3, random_state=1).samples
+    weight = np.zeros(100_000)
+    chosen = rng.choice(100_000, count, replace=False)
+    weight[chosen] = 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SpectralDictionaryLearning().fit(Y, sample_weight=weight)
+    assert model.report_.subsample == count

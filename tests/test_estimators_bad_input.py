@@ -359,3 +359,26 @@ class TestInterrupted:
         np.testing.assert_array_equal(
             model.partial_fit(2 * Y).components_, straight.components_
         )  # as if nothing happened
+
+
+class TestIgnored:
+    """No option is accepted and ignored."""
+
+    @pytest.mark.parametrize("method", ["fit", "partial_fit"])
+    def test_weights_need_the_samples(self, kind, method):
+        with pytest.raises(ValueError, match="temperature must be None or 0 where moments are accumulated"):
+            getattr(kind(refine=False, temperature=0.5), method)(Y)
+
+    @pytest.mark.parametrize("method", ["fit", "partial_fit"])
+    def test_moments_that_are_accumulated(self, kind, method):
+        with pytest.raises(ValueError, match="moment='implicit' is for fit with refine=True"):
+            getattr(kind(refine=False, moment="implicit"), method)(Y)
+
+    def test_more_atoms_than_features(self, kind):
+        with pytest.raises(ValueError, match="no more components than features"):
+            kind(Y.shape[1] + 1, moment="implicit").fit(Y)
+
+
+def test_no_known_components_are_none(kind):
+    with_none = kind(known_components=np.zeros((0, Y.shape[1]))).fit(Y)
+    np.testing.assert_array_equal(with_none.components_, kind().fit(Y).components_)

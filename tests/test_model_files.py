@@ -33,7 +33,8 @@ def fitted(model):
 @pytest.mark.filterwarnings("ignore::quartic.DecompositionWarning")
 def test_a_model_comes_back_whole(tmp_path, kind, seed):
     Y = nice_samples(M, N, random_state=seed, snr=20 if seed % 2 else None).samples
-    model = kind(N, refine=seed % 3 > 0, moment="implicit", random_state=5).fit(Y)
+    refine = seed % 3 > 0
+    model = kind(N, refine=refine, moment="implicit" if refine else "accumulated", random_state=5).fit(Y)
     model.save(str(tmp_path / "a.npz"))
     again = kind.load(tmp_path / "a.npz")
     assert again.get_params() == model.get_params()
@@ -178,3 +179,10 @@ def test_pickles_inside_are_never_loaded(path, kind):
 def test_a_missing_file_is_missing(tmp_path, kind):
     with pytest.raises(FileNotFoundError):
         kind.load(tmp_path / "none.npz")
+
+
+def test_parameters_of_a_coder_may_be_numpy_numbers(tmp_path, kind):
+    options = {"transform_algorithm": "omp", "transform_n_nonzero_coefs": np.int64(2), "transform_alpha": None}
+    model = kind(**options).fit(DATA.samples)
+    model.save(tmp_path / "a.npz")
+    assert kind.load(tmp_path / "a.npz").transform_n_nonzero_coefs == 2

@@ -7,6 +7,7 @@ Pure functions on NumPy arrays; ``estimators`` validates, calls and stores.
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import replace
 
@@ -16,11 +17,21 @@ from quartic._arrays import from_numpy, pack_rank_one, packed_dim, to_numpy
 from quartic._progress import Progress, Stages
 from quartic.algorithms.certify import is_certified
 from quartic.algorithms.postprocess import evaluate
+from quartic.algorithms.recover import polar
 from quartic.algorithms.refine import pair_moments, sines
 from quartic.algorithms.together import correlations_of_pairs, groups, least_correlation, tau_of_pairs
 from quartic.algorithms.truncate import full_spectrum, spectral_norm
 from quartic.learned import Learned, LearningReport
-from quartic.moments import Covariance, FourthMoment, Frame, Rewhitened, inverse_root
+from quartic.moments import (
+    Covariance,
+    FourthMoment,
+    Frame,
+    ImplicitMoment,
+    Rewhitened,
+    half_of,
+    inverse_root,
+    row_hash,
+)
 from quartic.overcomplete import (
     EXACT,
     MOST_ROWS,
@@ -34,12 +45,15 @@ from quartic.overcomplete import (
 )
 from quartic.refinement import ROUNDING, Refined, half_estimates, pinned, refined_from, rounding_floor
 from quartic.result import DecompositionWarning, Status, canonical_order, signs
-from quartic.samples import Samples, trim
-from quartic.spectral import Spectral, complete, counted, spectral_stage, top_or_window
+from quartic.samples import Samples, looks_gaussian, trim
+from quartic.search import Search
+from quartic.spectral import Spectral, complete, counted, rest_is_gaussian, spectral_stage, top_or_window
 from quartic.tensors.base import FourTensor
 from quartic.tensors.combine import deflate
 
 NO_SAMPLES = "none: moments alone, no samples were kept"
+INSIDE = 1e-9  # sine of what rounding leaves of a known atom outside of the directions in which samples vary
+KNOWN = 0.999  # cosine of an atom and a known one that it is, as far as the samples vary in its direction
 FINEST = 1e-6  # tolerance of sparse codes: squared residuals are known to rounding
 DEFAULT_TOLERANCE = 0.1  # of sparse codes, where no samples say better
 
@@ -66,7 +80,7 @@ def learn(
     with stages("covariance"):
         covariance = Covariance().update(Y, weights)
         if frame is None:
-            frame = covariance.frame(None if n_components is None or n_components > Y.shape[1] else n_components)
+            frame = frame_for(Y, weights, covariance, n_components, rng)
         elif refine:
             root = inverse_root(frame.forward.T @ covariance.covariance @ frame.forward)
             frame = frame.completed(covariance.mean, root)
@@ -84,8 +98,10 @@ def learn(
     if more is not None:
         return assemble_overcomplete(data, frame, more, given, rng, stages, trimmed)
     spectral = spectral_stage(data, frame, n, given, form, rng, stages, temperature)
+    if n < frame.dim and not alone(spectral.found, n, rng):
+        spectral = spectral_stage(data, frame, frame.dim, given, form, rng, stages, temperature)
     spectral = spectral if n_components is not None else counted(spectral, given, rng)
-    found = spectral.found
+    wanted, found = n_components, spectral.found
     n = spectral.rank
     with stages("refine") as progress:
         start = complete(found.atoms, n, frame.dim, rng)  # (n, r), orthonormal rows
@@ -94,7 +110,8 @@ def learn(
         refined = refined if not len(given) else pinned(refined, given @ start.T)
         pairs = pair_moments(data.part(spectral.rows), inside.forward @ refined.W.T)
     U = refined.atoms @ start  # in the coordinates of the search
-    return assemble(inside, refined, U, spectral, pairs, known, rng, stages, Y.shape[0], trimmed)
+    learned = assemble(inside, refined, U, spectral, pairs, known, rng, stages, Y.shape[0], trimmed)
+    return best_of(learned, wanted, known)
 
 
 def learn_from_moment(
@@ -120,6 +137,9 @@ def learn_from_moment(
         return assemble_overcomplete(None, frame, more, given, rng, stages, trimmed)
     with stages("search") as progress:
         found = top_or_window(white, n, given, rng, progress, tight=True)
+        if n < frame.dim and not alone(found, n, rng):
+            n = frame.dim
+            found = top_or_window(white, n, given, rng, progress, tight=True)
     rows = moment.count
     spectral = Spectral(found, white, np.arange(0), n, "given", rows, "all that were accumulated", "accumulated")
     spectral = spectral if n_components is not None else counted(spectral, given, rng)
@@ -131,7 +151,61 @@ def learn_from_moment(
     refined = refined if not len(given) else pinned(refined, given @ start.T)
     U = refined.atoms @ start
     pairs = cumulant_pairs(white.cumulant(), U)
-    return assemble(inside, refined, U, spectral, pairs, known, rng, stages, moment.count, trimmed)
+    learned = assemble(inside, refined, U, spectral, pairs, known, rng, stages, moment.count, trimmed)
+    return best_of(learned, n_components, known)
+
+
+def frame_for(
+    Y: np.ndarray, weights: np.ndarray | None, covariance: Covariance, n: int | None, rng: np.random.Generator
+) -> Frame:
+    """The ``n`` directions of largest variance, or those above a floor of noise; all, if what is left out is no noise.
+
+    Where atoms lie partly outside of the directions that are kept, there are more atoms than directions: what looks
+    like one of them there need not be any.
+    """
+    d = Y.shape[1]
+    frame, whole = covariance.frame(None if n is None or n > d else n), covariance.frame(d)
+    if frame.dim == whole.dim:
+        return frame
+    beside = np.linalg.qr(whole.backward @ frame.forward, mode="complete")[0][:, frame.dim :]  # (r, r - n)
+    rows = np.arange(Y.shape[0]) if weights is None else np.flatnonzero(weights > 0)
+    rows = rows[:: math.ceil(rows.shape[0] / MOST_ROWS)]
+    w = np.ones(rows.shape[0]) if weights is None else weights[rows]
+    Z = whole.whiten(Y[rows], np.float64) @ beside
+    moment = ImplicitMoment(Z.astype(np.float32), half_of(row_hash(rows)), w)
+    # The first sees many weak signals, the second a strong one, or several of either sign.
+    if looks_gaussian(Z, w) and rest_is_gaussian(moment, np.zeros((0, Z.shape[1])), rng):
+        return frame
+    return replace(whole, reason=f"all {whole.dim}, for what the first {frame.dim} leave out is not Gaussian")
+
+
+def alone(found: Search, n: int, rng: np.random.Generator) -> bool:
+    """Whether ``n`` atoms are certified and nothing but noise is beside them: then they may be looked for alone."""
+    return found.certified == n and rest_is_gaussian(found.moment, found.atoms, rng)
+
+
+def best_of(learned: Learned, n: int | None, known: np.ndarray | None) -> Learned:
+    """The ``n`` known, certified and largest atoms, where more were looked for."""
+    total = learned.components.shape[0]
+    if n is None or n >= total:
+        return learned
+    given = np.zeros((0, learned.components.shape[1])) if known is None else known
+    is_known = np.max(np.abs(learned.components @ given.T), axis=1, initial=0.0) > KNOWN
+    certified = is_certified(learned.certificates)
+    rows = np.sort(np.lexsort((-learned.spread, ~certified, ~is_known))[:n])
+    place = {int(row): i for i, row in enumerate(rows)}
+    groups = [[place[i] for i in group if i in place] for group in learned.report.groups]
+    reason = f"given; {total} were looked for, {int(np.sum(certified))} certified, and these are the largest"
+    report = replace(learned.report, rank_reason=reason, groups=[group for group in groups if len(group) > 1])
+    arrays = ("components", "unmixing", "spread", "thresholds", "certificates", "uncertainty", "kurtosis")
+    axes = polar(learned.components[rows] @ learned.frame.forward)
+    return replace(
+        learned,
+        **{name: getattr(learned, name)[rows] for name in arrays},
+        frame=learned.frame.narrowed(axes.T),
+        status=status_of(learned.certificates[rows], learned.report.trimmed),
+        report=report,
+    )
 
 
 def check_count(n_components: int | None, frame: Frame) -> int:
@@ -193,7 +267,9 @@ def assemble(
     thresholds = np.zeros_like(spread) if refined.thresholds is None else refined.thresholds * spread
     uncertainty = uncertainties(refined, frame)
     if known is not None:
-        uncertainty[: known.shape[0]] = 0.0
+        # As they are, but for what lies outside of the directions in which the samples vary.
+        lost = sines(components[: known.shape[0]], known)
+        uncertainty[: known.shape[0]] = np.where(lost > INSIDE, lost, 0.0)
     order = canonical_order(components, spread)
     pairs = pairs[np.ix_(order, order)]
     weight = float(moment.effective.sum())

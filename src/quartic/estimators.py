@@ -22,7 +22,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from quartic._arrays import check_random_state, packed_dim
 from quartic._files import load_arrays, readable, save_arrays
 from quartic.algorithms.certify import is_certified
-from quartic.dictionary import learn, learn_from_moment, warn
+from quartic.dictionary import frame_for, learn, learn_from_moment, warn
 from quartic.learned import Learned, LearningReport
 from quartic.moments import CHUNK, Covariance, FourthMoment, Frame
 from quartic.result import Status
@@ -81,7 +81,7 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         with _unchanged_on_failure(self):
             X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
             w = _weights(sample_weight, X)
-            n, known = self._checked(X.shape[1])
+            n, known = self._checked(X.shape[1], accumulating=not self.refine)
             learned = learn(
                 X,
                 n,
@@ -106,7 +106,8 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         The first batch fixes the *frame*, unless one is given: its covariance says in which directions the data vary.
         Later samples may have another covariance; the whitener is completed with that of all samples each time.
         Samples are not kept, so there is no refinement: the result is that of the spectral stage, as ``fit`` gives it
-        with ``refine=False``.  Gross outliers are trimmed within each batch.
+        with ``refine=False``.  Gross outliers are trimmed within each batch.  After ``fit`` or :meth:`load` there are
+        no moments to add to, and the first batch starts anew.
 
         Parameters
         ----------
@@ -123,24 +124,24 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
             X = validate_data(
                 self, X, dtype=[np.float64, np.float32], ensure_min_samples=2 if first else 1, reset=first
             )
-            n, known = self._checked(X.shape[1])
+            n, known = self._checked(X.shape[1], accumulating=True)
             w, trimmed = trim(X, _weights(sample_weight, X))
+            rng = check_random_state(self.random_state)
             if first:
-                frame = Covariance().update(X, w).frame(n) if self.frame is None else self.frame
+                frame = self.frame or frame_for(X, w, Covariance().update(X, w), n, rng)
                 moment = FourthMoment(frame)
                 seen, left_out = 0, 0
             else:
                 moment = copy.deepcopy(self.moment_)  # an interrupted update must not leave half a batch behind
                 seen, left_out = self.n_samples_seen_, self.report_.trimmed
             moment.update(X, w, index=seen)
-            rng = check_random_state(self.random_state)
             learned = learn_from_moment(moment, n, known=known, rng=rng, trimmed=left_out + trimmed)
             self._store(learned, seen + X.shape[0])
             self.moment_ = moment
         warn(learned.status)
         return self
 
-    def _checked(self, d: int) -> tuple[int | None, np.ndarray | None]:
+    def _checked(self, d: int, accumulating: bool) -> tuple[int | None, np.ndarray | None]:
         """The parameters, or errors that say what is wrong with them."""
         n = self.n_components
         if n is not None:
@@ -152,10 +153,20 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
                 raise ValueError(f"n_components must lie between 1 and {packed_dim(d)}, {reach}; got {n}.")
         if not isinstance(self.moment, str) or self.moment not in FORMS:
             raise ValueError(f"moment must be one of {', '.join(FORMS)}; got {self.moment!r}.")
+        if self.moment == "implicit" and (accumulating or (n is not None and n > d)):
+            raise ValueError(
+                "moment='implicit' is for fit with refine=True and no more components than features; elsewhere moments "
+                "are accumulated: leave it at 'auto'."
+            )
         beta: Any = self.temperature
         number = isinstance(beta, int | float | np.number) and not isinstance(beta, bool)
         if beta is not None and not (number and 0 <= beta < np.inf):
             raise ValueError(f"temperature must be a number, finite and not negative, or None; got {beta!r}.")
+        if beta and accumulating:
+            raise ValueError(
+                f"temperature must be None or 0 where moments are accumulated (partial_fit, or refine=False): weights "
+                f"need the samples again; got {beta!r}."
+            )
         if self.transform_algorithm not in ALGORITHMS:
             names = ", ".join(name for name in ALGORITHMS if name)
             raise ValueError(f"transform_algorithm must be None or one of {names}; got {self.transform_algorithm!r}.")
@@ -261,8 +272,8 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
             "moment": self.moment,
             "temperature": None if self.temperature is None else float(self.temperature),
             "transform_algorithm": self.transform_algorithm,
-            "transform_n_nonzero_coefs": self.transform_n_nonzero_coefs,
-            "transform_alpha": self.transform_alpha,
+            "transform_n_nonzero_coefs": _plain(self.transform_n_nonzero_coefs),
+            "transform_alpha": _plain(self.transform_alpha),
             "random_state": seed,
         }
         text = {"report": report, "status": vars(kept.status), "settings": settings, "samples": self.n_samples_seen_}
@@ -316,9 +327,10 @@ class SpectralDictionaryLearning(_SpectralEstimator):
     ----------
     n_components : int, optional
         Number of atoms, chosen from the data when not given; there may be more than features, where samples are sparse
-        (see the notes).
+        (see the notes).  If there are fewer than the data hold, those of most energy, certified ones first.
     refine : bool, default=True
-        Whether to refine the atoms on all samples.  Without, the spectral stage uses all samples itself.
+        Whether to refine the atoms on all samples.  Without, the spectral stage uses all samples itself, accumulated
+        and without weights, as ``partial_fit`` does.
     moment : {"auto", "accumulated", "implicit"}, default="auto"
         How the fourth moment is held: as a packed matrix, or implicitly by its samples; chosen by operations and
         memory.
@@ -329,8 +341,8 @@ class SpectralDictionaryLearning(_SpectralEstimator):
     frame : Frame, optional
         Centre and whitener to use, from ``Covariance().update(...).frame()``; computed from the samples when not given.
     known_components : array-like of shape (m, n_features), optional
-        Atoms that are known already: they are kept as they are, counted in ``n_components``, and the others are found
-        beside them.
+        Atoms that are known already: they are kept as they are, but for what lies outside of the directions that are
+        kept of the samples, counted in ``n_components``, and the others are found beside them.
     transform_algorithm : {"omp", "lars", "lasso_lars", "lasso_cd", "threshold"}, optional
         How ``transform`` codes samples, by scikit-learn's ``sparse_encode``.  When not given, codes are linear, or
         those of orthogonal matching pursuit where there are more atoms than dimensions.
@@ -426,7 +438,8 @@ class SpectralICA(_SpectralEstimator):
     ----------
     n_components : int, optional
         Number of sources, chosen from the data when not given; there may be more than features, where sources are
-        sparse.
+        sparse.  If there are fewer than the data hold, those of most energy, certified ones first; ``FastICA`` would
+        give sources of the principal components instead, which mix all of them.
     refine : bool, default=True
         Whether to refine the sources on all samples.
     moment : {"auto", "accumulated", "implicit"}, default="auto"
@@ -452,7 +465,7 @@ class SpectralICA(_SpectralEstimator):
     mixing_ : ndarray of shape (n_features, n_components)
         Its pseudo-inverse on the span of the samples: ``X = sources @ mixing_.T + mean_``.
     mean_ : ndarray of shape (n_features,)
-    whitening_ : ndarray of shape (n_components, n_features)
+    whitening_ : ndarray of shape (n_components, n_features), or (r, n_features) where n_components exceeds r dimensions
         Pre-whitening matrix, from the samples to uncorrelated coordinates of variance 1.
     kurtosis_ : ndarray of shape (n_components,)
         Excess kurtosis of each source, with its sign, on the samples of the spectral stage.
@@ -485,7 +498,8 @@ class SpectralICA(_SpectralEstimator):
         check_is_fitted(self)
         if self.transform_algorithm is None and not self.learned_.overcomplete:
             return self._projected(X, self.mean_, self.components_, None)
-        return (self._codes(X) / self.learned_.spread).astype(X.dtype if hasattr(X, "dtype") else np.float64)
+        codes = self._codes(X)
+        return (codes / self.learned_.spread).astype(codes.dtype)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Samples from sources: ``X @ mixing_.T + mean_``."""
@@ -493,8 +507,13 @@ class SpectralICA(_SpectralEstimator):
         return self._restored(X, self.mixing_.T, self.mean_)
 
 
-def _known(components: Any, d: int) -> np.ndarray:
-    """Known atoms as unit rows; errors that name them."""
+def _plain(value: Any) -> Any:
+    """A number of Python's own, for a file."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _known(components: Any, d: int) -> np.ndarray | None:
+    """Known atoms as unit rows, or None where there are none; errors that name them."""
     try:
         known = np.asarray(components)
         real = known.dtype.kind in "biuf"
@@ -505,6 +524,8 @@ def _known(components: Any, d: int) -> np.ndarray:
     norms = np.linalg.norm(known.astype(np.float64), axis=1, keepdims=True)
     if not np.all(norms > 0):
         raise ValueError("known_components must not hold zero rows.")
+    if known.shape[0] == 0:
+        return None
     rows = known / norms
     overlaps = np.abs(rows @ rows.T) - np.eye(rows.shape[0])
     if np.max(overlaps, initial=0.0) > 1 - 1e-6:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,8 @@ def dictionary_from_moment(
     eps : float, default=0.0
         Bound on the spectral norm of ``E``, in the units of the (whitened) moment; the certificates rest on it.
     covariance : array of shape (d, d), optional
-        ``E[y y']``.  The atoms need not be orthogonal then (Lemma 5.3); without, they are taken to be orthonormal.
+        ``E[y y']``, without noise.  The atoms need not be orthogonal then (Lemma 5.3); without, they are taken to be
+        orthonormal.
     clean : float, optional
         Clean the moment by Algorithm 5.4 with this truncation first: in Theorem 5.5, three times the largest pair
         moment.  When not given, the leading eigenvectors get equal weights instead, which is exact as long as their
@@ -73,7 +73,8 @@ def dictionary_from_moment(
     """
     rng = check_random_state(random_state)
     for name, value in (("eps", eps), ("clean", 0.0 if clean is None else clean)):
-        if not (isinstance(value, int | float | np.floating) and 0 <= value < np.inf):
+        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not (number and 0 <= value < np.inf):
             raise ValueError(f"{name} must be a number, finite and not negative; got {value!r}.")
     stages = Stages(callback)
     with stages("pack") as progress:
@@ -81,11 +82,11 @@ def dictionary_from_moment(
         like, d = tensor.like, tensor.dim
         backward = np.eye(d)
         if covariance is not None:
-            white = whiten(_checked_covariance(covariance, d), np.inf, rank)
+            white = whiten(_checked_covariance(covariance, d), np.inf, d)  # all: a cut might mix atoms
             backward = white.backward
             tensor = Congruence(tensor, from_numpy(white.forward.T, like, like.dtype))
-    if rank is not None and not 1 <= operator.index(rank) <= tensor.dim:
-        raise ValueError(f"rank must lie between 1 and {tensor.dim}; got {rank}.")
+    if rank is not None and not (hasattr(rank, "__index__") and 1 <= rank <= tensor.dim):
+        raise ValueError(f"rank must be a whole number between 1 and {tensor.dim}, or None; got {rank!r}.")
     with stages("truncate") as progress:
         most = tensor.dim if rank is None else rank
         spectrum = leading_spectrum(

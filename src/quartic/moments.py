@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import operator
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from quartic.algorithms.temper import effective
 from quartic.algorithms.whiten import whiten
 from quartic.tensors import FourTensor, PackedTensor, SampleTensor, Sum
 from quartic.tensors.combine import Congruence, Pairings
+from quartic.tensors.factored import FactoredTensor
 from quartic.tensors.samples import rows_in_a_chunk
 
 CHUNK = 4096  # samples that are converted to float64 at a time: 2 MB at d = 64, which a cache holds
@@ -181,6 +183,8 @@ class Covariance(_Accumulator):
 
     def merge(self, other: Covariance) -> Covariance:
         """Add what another accumulator has seen."""
+        if not isinstance(other, Covariance):
+            raise TypeError(f"a Covariance is merged with another one; got {type(other).__name__}.")
         if other.mean_ is None:
             return self
         if self.mean_ is None:
@@ -228,6 +232,8 @@ class Covariance(_Accumulator):
 
     def frame(self, dim: int | None = None) -> Frame:
         """Centre and whitener; ``dim`` directions, or as many as the covariance shows (see ``algorithms.whiten``)."""
+        if dim is not None and operator.index(dim) < 1:
+            raise ValueError(f"dim must be at least 1, or None; got {dim}.")
         weight, mean, scatter = self.total
         covariance = scatter / weight
         variance = np.diagonal(covariance)
@@ -367,6 +373,8 @@ class FourthMoment(_Accumulator):
         self.frame = frame
         self.dim = frame.dim
         self.dtype = None if dtype is None else np.dtype(dtype)
+        if self.dtype not in (None, np.float32, np.float64):
+            raise ValueError(f"dtype must be float32, float64 or None; got {self.dtype}.")
         r, N = frame.dim, packed_dim(frame.dim)
         self.first = np.zeros((2, r))  # sum of w z
         self.second = np.zeros((2, r, r))  # sum of w zz'
@@ -391,6 +399,8 @@ class FourthMoment(_Accumulator):
 
     def merge(self, other: FourthMoment) -> FourthMoment:
         """Add what another accumulator has seen in the same frame."""
+        if not isinstance(other, FourthMoment):
+            raise TypeError(f"a FourthMoment is merged with another one; got {type(other).__name__}.")
         if self.frame != other.frame:
             raise ValueError(
                 "moments can be merged only if they were taken in the same frame: compute one frame from all of the "
@@ -480,8 +490,8 @@ class Rewhitened:
 
     Samples that were not in the first pass have a covariance ``C`` in the frame that differs from the identity; the
     whitener is completed by ``root = C^(-1/2)``, from all samples, for both halves alike.  Their mean may differ from
-    that of the frame by ``delta``: a cumulant about the wrong point errs by ``4 delta`` times the third cumulant,
-    which vanishes for symmetric coefficients, and by ``2 delta^4``.
+    that of the frame by ``delta``: a cumulant about the wrong point lacks ``2 delta^4``, which is added, and errs by
+    ``4 delta`` times the third cumulant, which vanishes for symmetric coefficients.
     """
 
     def __init__(self, moment: FourthMoment) -> None:
@@ -498,12 +508,14 @@ class Rewhitened:
 
     def covariance(self, half: int | None = None) -> np.ndarray:
         """Covariance ``(r, r)`` of one half, or of all samples: the identity, for all."""
-        return self.root @ self.moment.covariance(half) @ self.root
+        return self.root @ (self.moment.covariance(half) - np.outer(self.shift, self.shift)) @ self.root
 
     def cumulant(self, half: int | None = None) -> FourTensor:
         """The fourth cumulant of one half, or of all samples."""
         T = self.moment.cumulant(half)
-        return Congruence(T, self.root.astype(T.like.dtype))
+        delta = self.shift.astype(T.like.dtype)
+        centred = Sum([(1.0, T), (2.0, FactoredTensor.from_components(np.ones(1, delta.dtype), delta[None, :]))])
+        return Congruence(centred, self.root.astype(T.like.dtype))
 
 
 def _cumulant(moment: FourTensor, C: np.ndarray) -> FourTensor:

@@ -177,7 +177,7 @@ def looks_overcomplete(data: Samples, frame: Frame, rng: np.random.Generator, st
     if N > COUNT_LIMIT:
         return False
     with stages("moment"):
-        rows = data.chosen(0.0, max(FIRST * N, GLANCE) / data.Y.shape[0])
+        rows = data.chosen(0.0, max(FIRST * N, GLANCE) / data.count)
         squares = data.squared_norms(rows, frame)
         weights = tempering(squares, SHARES[0]).weights(squares) * data.weight(rows)
         if not np.sum(weights) > 0:
@@ -203,7 +203,7 @@ def overcomplete_stage(
     beta: float | None = None,
 ) -> Overcomplete | None:
     """The spectral stage for more than ``frame.dim`` atoms; None where ``n`` is not given and no more are certified."""
-    m = data.Y.shape[0]
+    m = data.count
     size = min(m, FIRST * packed_dim(frame.dim))
     share, total = 0.0, 0
     moments: list[tuple[Tempering, FourthMoment]] = []

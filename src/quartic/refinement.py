@@ -111,7 +111,7 @@ def refined_from(
         return bool(np.any(near < NEAR)) or doubts(U) > most
 
     part = data.part(spectral.rows)
-    everything: Source = part if spectral.rows.shape[0] == data.Y.shape[0] else data.everything
+    everything: Source = part if spectral.rows.shape[0] == data.count else data.everything
     everyone = spectral.found.tangled or spectral.found.certified == n
     sure = np.ones(n, dtype=bool) if everyone else is_certified(spectral.found.certify(start))
     W = best_start(part, frame, sure, rng)

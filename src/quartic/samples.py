@@ -11,6 +11,8 @@ from quartic.algorithms.refine import Source
 from quartic.moments import CHUNK, Frame, halves, row_hash
 
 TRIM = 4.0  # times m^(1/4) and the 90% quantile: such a norm outweighs all other fourth moments 250 times
+SIGNIFICANT = 5.0  # standard errors of the kurtosis of Gaussian samples
+SMALL = 1e-8  # of the largest feature: smaller ones are rounding
 FAR = 8.0  # times the 99.5% quantile: what heavy tails reach once in millions, and few outliers spoil moments by
 
 
@@ -29,6 +31,11 @@ class Samples:
     Y: np.ndarray
     weights: np.ndarray | None
     mean: np.ndarray
+
+    @property
+    def count(self) -> int:
+        """Samples that are not left out."""
+        return self.Y.shape[0] if self.weights is None else int(np.count_nonzero(self.weights))
 
     def chosen(self, low: float, high: float) -> np.ndarray:
         """Indices of a random part of the rows, those whose hash lies between two fractions."""
@@ -59,6 +66,17 @@ class Samples:
         return lambda: chunks
 
 
+def looks_gaussian(Z: np.ndarray, w: np.ndarray) -> bool:
+    """Whether white samples ``Z (m, q)`` of weights ``w (m,)`` have the fourth moment of a Gaussian, ``E ||z||^4``.
+
+    Mardia's kurtosis: ``q^2 E ||z||^4 / (E ||z||^2)^2 - q (q + 2)`` has a variance of ``8 q (q + 2) / m``.
+    """
+    q = Z.shape[1]
+    squares = np.einsum("ij,ij->i", Z, Z)
+    excess = q**2 * np.average(squares**2, weights=w) / np.average(squares, weights=w) ** 2 - q * (q + 2)
+    return bool(abs(excess) <= SIGNIFICANT * np.sqrt(8 * q * (q + 2) * np.sum(w**2)) / np.sum(w))
+
+
 def trim(Y: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray | None, int]:
     """Weights without the samples that alone would decide every moment, and how many these are.
 
@@ -69,14 +87,16 @@ def trim(Y: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray | 
     some = Y[:: max(1, m // 4096)]
     centre = np.median(some, axis=0)
     # Where more than half of the samples are zero, so is the median; the largest of a tenth is not.
-    size = float(np.max(np.quantile(np.abs(some - centre), 0.9, axis=0), initial=0.0))
+    sizes = np.quantile(np.abs(some - centre), 0.9, axis=0)
+    size = float(np.max(sizes, initial=0.0))
     low, high = (1e-140, 1e140) if Y.dtype == np.float64 else (1e-17, 1e17)
     if size > 0 and not low < size < high:
         raise ValueError(f"the samples have a magnitude of {size:.0e}: rescale them, or their moments overflow.")
     norms = np.empty(m)
+    unit = np.where(sizes > SMALL * size, sizes, size or 1.0)  # features may come in very different units
     with np.errstate(over="ignore"):  # a norm that overflows is infinite, and goes
         for first in range(0, m, CHUNK):
-            rows = Y[first : first + CHUNK] - centre
+            rows = (Y[first : first + CHUNK] - centre) / unit
             norms[first : first + CHUNK] = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     counted = norms if sample_weight is None else norms[sample_weight > 0]
     most, many = np.quantile(counted, (0.9, 0.995)) if counted.size else (0.0, 0.0)

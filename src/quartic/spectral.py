@@ -60,7 +60,7 @@ def spectral_stage(
 
     ``beta`` sets the weights ``exp(-beta ||z||^2)``; when it is 0, plain moments are all that is used.
     """
-    m = data.Y.shape[0]
+    m = data.count
     size = min(m, max(SUBSAMPLE * frame.dim**2, SPARSE_ROWS * n, SPARSE_LEAST))
     share, rows, squares = 0.0, np.zeros(0, dtype=np.intp), np.zeros(0)
     temper: Tempering | None = None
