@@ -47,12 +47,13 @@ from quartic.refinement import ROUNDING, Refined, half_estimates, pinned, refine
 from quartic.result import DecompositionWarning, Status, canonical_order, signs
 from quartic.samples import Samples, looks_gaussian, trim
 from quartic.search import Search
-from quartic.spectral import Spectral, complete, counted, rest_is_gaussian, spectral_stage, top_or_window
+from quartic.spectral import Spectral, complete, counted, is_noise, rest_is_gaussian, spectral_stage, top_or_window
 from quartic.tensors.base import FourTensor
 from quartic.tensors.combine import deflate
 
 NO_SAMPLES = "none: moments alone, no samples were kept"
 INSIDE = 1e-9  # sine of what rounding leaves of a known atom outside of the directions in which samples vary
+DIRECTIONS = 16  # at most, in which it is seen whether what is left out is noise
 KNOWN = 0.999  # cosine of an atom and a known one that it is, as far as the samples vary in its direction
 FINEST = 1e-6  # tolerance of sparse codes: squared residuals are known to rounding
 DEFAULT_TOLERANCE = 0.1  # of sparse codes, where no samples say better
@@ -171,10 +172,12 @@ def frame_for(
     rows = np.arange(Y.shape[0]) if weights is None else np.flatnonzero(weights > 0)
     rows = rows[:: math.ceil(rows.shape[0] / MOST_ROWS)]
     w = np.ones(rows.shape[0]) if weights is None else weights[rows]
-    Z = whole.whiten(Y[rows], np.float64) @ beside
+    Z = whole.whiten(Y[rows], np.float64)
     moment = ImplicitMoment(Z.astype(np.float32), half_of(row_hash(rows)), w)
-    # The first sees many weak signals, the second a strong one, or several of either sign.
-    if looks_gaussian(Z, w) and rest_is_gaussian(moment, np.zeros((0, Z.shape[1])), rng):
+    q = beside.shape[1]
+    some = np.linalg.qr(beside @ rng.standard_normal((q, min(q, DIRECTIONS))))[0]
+    # The first sees many weak signals; the second those that are in part what is kept, also where a kurtosis vanishes.
+    if looks_gaussian(Z @ beside, w) and is_noise(moment, some.T):
         return frame
     return replace(whole, reason=f"all {whole.dim}, for what the first {frame.dim} leave out is not Gaussian")
 

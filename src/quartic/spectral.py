@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from quartic._arrays import available_memory, packed_dim
+from quartic._arrays import available_memory, pack_rank_one, packed_dim
 from quartic._progress import Stages
 from quartic.algorithms.certify import CERTIFIED
 from quartic.algorithms.recover import polar
@@ -206,6 +206,20 @@ def rest_is_gaussian(moment: Halved, atoms: np.ndarray, rng: np.random.Generator
     # In few directions one difference may be small by chance; the kurtosis of m Gaussians errs by sqrt(24 / m).
     error = spectral_norm(Sum([(0.5, halves[0]), (-0.5, halves[1])]), rng)
     return spectral_norm(whole, rng) <= GAUSSIAN * max(error, np.sqrt(24 / moment.effective.sum()))
+
+
+def is_noise(moment: Halved, axes: np.ndarray) -> bool:
+    """Whether the cumulant ``T`` shows no signal along unit rows ``axes (k, r)``: ``T(vv')`` is its sampling error.
+
+    Independent sources give ``T(vv') = sum_i kappa_i <v, a_i>^2 a_i a_i'``, which does not vanish where ``<T, v^(x4)>``
+    does, as it may for sources of either sign.
+    """
+    if not np.all(moment.effective > 0):
+        return False
+    whole, first, second = (moment.cumulant(h) for h in (None, 0, 1))
+    X = pack_rank_one(axes.astype(whole.like.dtype))
+    error = np.linalg.norm(first.apply(X) - second.apply(X)) / 2
+    return bool(np.linalg.norm(whole.apply(X)) <= GAUSSIAN * error)
 
 
 def complete(B: np.ndarray, n: int, r: int, rng: np.random.Generator) -> np.ndarray:
