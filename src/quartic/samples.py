@@ -93,7 +93,8 @@ def trim(Y: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray | 
     if size > 0 and not low < size < high:
         raise ValueError(f"the samples have a magnitude of {size:.0e}: rescale them, or their moments overflow.")
     norms = np.empty(m)
-    unit = np.where(sizes > SMALL * size, sizes, size or 1.0)  # features may come in very different units
+    # Features may come in very different units.
+    unit = np.where(sizes > SMALL * size, sizes, size or 1.0).astype(Y.dtype)
     with np.errstate(over="ignore"):  # a norm that overflows is infinite, and goes
         for first in range(0, m, CHUNK):
             rows = (Y[first : first + CHUNK] - centre) / unit
