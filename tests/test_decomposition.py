@@ -146,6 +146,16 @@ class TestRecovery:
         result = decompose(PackedTensor(M), 10, random_state=seed)
         assert match(A, result.components).found(1 - 0.1**2 / 5) == 10
 
+    def test_a_tensor_times_minus_one(self):
+        tensor = PackedTensor.from_dense(planted_tensor(8, 4, 0.05, random_state=0).tensor)
+        result = decompose(tensor.scaled(-1.0), random_state=0)
+        expected = decompose(tensor, random_state=0)
+        assert result.status.code == "complete"
+        assert result.eps == pytest.approx(expected.eps, rel=0.05)
+        np.testing.assert_allclose(np.sort(-result.weights), np.sort(expected.weights), atol=0.01)
+        with pytest.raises(ValueError, match="zero tensor"):
+            decompose(tensor.scaled(0.0))
+
 
 class TestRank:
     @pytest.mark.parametrize("error", ["gaussian", "gaussian-symmetric", "identity", "low-rank"])
@@ -506,16 +516,6 @@ class TestStatus:
         assert result.rank == 4
         assert result.eps_assumed == 0
         np.testing.assert_allclose(result.certificates, 1, atol=1e-6)
-
-    def test_a_tensor_times_minus_one(self):
-        tensor = PackedTensor.from_dense(planted_tensor(8, 4, 0.05, random_state=0).tensor)
-        result = decompose(tensor.scaled(-1.0), random_state=0)
-        expected = decompose(tensor, random_state=0)
-        assert result.status.code == "complete"
-        assert result.eps == pytest.approx(expected.eps, rel=0.05)
-        np.testing.assert_allclose(np.sort(-result.weights), np.sort(expected.weights), atol=0.01)
-        with pytest.raises(ValueError, match="zero tensor"):
-            decompose(tensor.scaled(0.0))
 
     @pytest.mark.parametrize("sign", [-1, 1])
     def test_one_dimension(self, sign):

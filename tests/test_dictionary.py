@@ -374,6 +374,7 @@ class TestFewerThanThereAre:
     def test_groups_are_those_of_what_is_kept(self, rng):
         data = nice_samples(20_000, 8, supports="blocks", group=4, cooccurrence=0.5, random_state=0)
         model = SpectralDictionaryLearning(5).fit(data.samples)
+        assert model.groups_
         assert all(np.all(group < 5) and group.size > 1 for group in model.groups_)
 
     @pytest.mark.parametrize("m", [2000, 20_000])

@@ -80,6 +80,7 @@ def learn(
             weights = weights / np.mean(weights[weights > 0])  # so that their scale is nowhere seen
     with stages("covariance"):
         covariance = Covariance().update(Y, weights)
+        chosen = frame is None
         if frame is None:
             frame = frame_for(Y, weights, covariance, n_components, rng)
         elif refine:
@@ -98,8 +99,10 @@ def learn(
         more = overcomplete_stage(data, frame, n_components, given, rng, stages, temperature)
     if more is not None:
         return assemble_overcomplete(data, frame, more, given, rng, stages, trimmed)
-    spectral = spectral_stage(data, frame, n, given, form, rng, stages, temperature)
-    if n < frame.dim and not alone(spectral.found, n, rng):
+    # A frame that was chosen has more than n dimensions only where fewer would cut through atoms.
+    sought = frame.dim if chosen else n
+    spectral = spectral_stage(data, frame, sought, given, form, rng, stages, temperature)
+    if sought < frame.dim and not alone(spectral.found, n, rng):
         spectral = spectral_stage(data, frame, frame.dim, given, form, rng, stages, temperature)
     spectral = spectral if n_components is not None else counted(spectral, given, rng)
     wanted, found = n_components, spectral.found

@@ -218,7 +218,7 @@ class Sparse:
     separated : ndarray of shape (n,)
         In how many samples, at least, any other atom is active and this one is not: what tells the two apart.
     sums : ndarray of shape (n,)
-        Whether a row went far from its start, and takes more samples without another row than with it.
+        Whether a row went far from its start, and is active in fewer samples without a multiple of another row.
     rounds : int
     """
 
