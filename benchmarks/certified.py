@@ -112,6 +112,9 @@ def run_all(jobs: Sequence[Job], args: argparse.Namespace) -> list[dict[str, Any
 def _finished(pool: ProcessPoolExecutor, jobs: Sequence[Job]) -> Iterator[tuple[Job, dict[str, Any]]]:
     runs = {pool.submit(run, job): job for job in jobs}
     for future in as_completed(runs):
+        if future.exception() is not None:
+            pool.shutdown(wait=False, cancel_futures=True)  # or the error would wait for all other runs
+            raise RuntimeError(f"this run failed: {runs[future]}") from future.exception()
         yield runs[future], future.result()
 
 

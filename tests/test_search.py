@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from test_lemmas import tilted, unit
@@ -252,6 +254,12 @@ class TestSamples:
         assert match(data.dictionary, found.atoms).found(0.95) == n
         assert found.certified == 0
         assert not np.any(found.certify(found.atoms))
+
+    def test_axes_where_nothing_was_found(self, seed, rng):
+        data = nice_samples(4000, 4, dictionary="orthonormal", random_state=seed)
+        found = search(whitened(data.samples)[1], 4, nobody(4), rng)
+        empty = replace(found, atoms=nobody(4), doubt=lambda U: np.zeros(U.shape[0], dtype=bool))
+        np.testing.assert_array_equal(empty.certify(found.atoms), found.certify(found.atoms))
 
     def test_the_scale_of_weights_does_not_matter(self, seed):
         data = nice_samples(4000, 6, random_state=seed)

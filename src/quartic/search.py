@@ -154,7 +154,8 @@ class Search:
             return np.zeros(U.shape[0], dtype=bool)
         if U is self.atoms:
             return self._doubts
-        if self.local is None and not np.any(self._doubts) and np.all(np.max((U @ self.atoms.T) ** 2, axis=1) > SAME):
+        near = np.max((U @ self.atoms.T) ** 2, axis=1, initial=0.0) > SAME
+        if self.local is None and not np.any(self._doubts) and np.all(near):
             return np.zeros(U.shape[0], dtype=bool)
         return self.doubt(U)
 
