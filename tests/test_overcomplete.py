@@ -15,7 +15,7 @@ from quartic.algorithms.certify import is_certified
 from quartic.datasets import nice_samples
 from quartic.metrics import match
 from quartic.moments import Covariance
-from quartic.overcomplete import looks_overcomplete, overcomplete_stage
+from quartic.overcomplete import COUNTING, SHARES, Ladder, looks_overcomplete, overcomplete_stage
 from quartic.samples import Samples
 
 D, N = 12, 20
@@ -30,7 +30,8 @@ def stage(Y, n, seed=0, beta=None):
     frame = Covariance().update(Y).frame()
     data = Samples(Y, None, frame.mean)
     nobody = np.zeros((0, frame.dim))
-    return overcomplete_stage(data, frame, n, nobody, np.random.default_rng(seed), Stages(None), beta), frame
+    ladder = Ladder(data, frame, Stages(None), COUNTING if n is None else SHARES, beta)
+    return overcomplete_stage(ladder, n, nobody, np.random.default_rng(seed)), frame
 
 
 def quietly(model, Y):
@@ -63,10 +64,8 @@ class TestStage:
     def test_a_first_look(self, seed):
         for data, more in ((draw(seed), True), (nice_samples(12_000, D, p=0.1, random_state=seed), False)):
             frame = Covariance().update(data.samples).frame()
-            seen = looks_overcomplete(
-                Samples(data.samples, None, frame.mean), frame, np.random.default_rng(seed), Stages(None)
-            )
-            assert seen == more
+            ladder = Ladder(Samples(data.samples, None, frame.mean), frame, Stages(None))
+            assert looks_overcomplete(ladder, np.random.default_rng(seed)) == more
 
     @pytest.mark.parametrize("kind", ["gaussian", "scale mixture", "student"])
     @pytest.mark.parametrize("n", [15, None])

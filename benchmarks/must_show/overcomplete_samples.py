@@ -21,7 +21,7 @@ from benchmarks.problems import SamplesProblem
 from quartic._progress import Stages
 from quartic.metrics import match
 from quartic.moments import Covariance
-from quartic.overcomplete import overcomplete_stage
+from quartic.overcomplete import COUNTING, Ladder, overcomplete_stage
 from quartic.samples import Samples
 
 BEFORE, AFTER, FASTER = 0.95, 0.99, 15
@@ -33,7 +33,8 @@ def before(Y, A, seed):
     """The least squared correlation of an atom with what the spectral stage has for it, without any refinement."""
     frame = Covariance().update(Y).frame()
     data = Samples(Y, None, frame.mean)
-    found = overcomplete_stage(data, frame, None, np.zeros((0, frame.dim)), np.random.default_rng(seed), Stages(None))
+    ladder = Ladder(data, frame, Stages(None), COUNTING)
+    found = overcomplete_stage(ladder, None, np.zeros((0, frame.dim)), np.random.default_rng(seed))
     return 0.0 if found is None else worst(A, found.found.atoms @ frame.backward)
 
 

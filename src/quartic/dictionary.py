@@ -33,8 +33,11 @@ from quartic.moments import (
     row_hash,
 )
 from quartic.overcomplete import (
+    COUNTING,
     EXACT,
-    MOST_ROWS,
+    MEASURED,
+    SHARES,
+    Ladder,
     Overcomplete,
     Tempered,
     code_moments,
@@ -53,6 +56,7 @@ from quartic.tensors.combine import deflate
 
 NO_SAMPLES = "none: moments alone, no samples were kept"
 INSIDE = 1e-9  # sine of what rounding leaves of a known atom outside of the directions in which samples vary
+MOST_ROWS = 20_000  # samples that tell whether what is left out is noise; arbitrary
 DIRECTIONS = 16  # at most, in which it is seen whether what is left out is noise
 KNOWN = 0.999  # cosine of an atom and a known one that it is, as far as the samples vary in its direction
 FINEST = 1e-6  # tolerance of sparse codes: squared residuals are known to rounding
@@ -95,8 +99,11 @@ def learn(
     given = known_rows(known, frame, n)
     data = Samples(Y, weights, frame.mean)
     more = None
-    if n > frame.dim or (n_components is None and looks_overcomplete(data, frame, rng, stages)):
-        more = overcomplete_stage(data, frame, n_components, given, rng, stages, temperature)
+    if n_components is None or n > frame.dim:
+        shares = COUNTING if n_components is None else SHARES
+        ladder = Ladder(data, frame, stages, shares, temperature)
+        if n > frame.dim or looks_overcomplete(ladder, rng):
+            more = overcomplete_stage(ladder, n_components, given, rng)
     if more is not None:
         return assemble_overcomplete(data, frame, more, given, rng, stages, trimmed)
     # A frame that was chosen has more than n dimensions only where fewer would cut through atoms.
@@ -136,8 +143,8 @@ def learn_from_moment(
     if n > frame.dim:
         with stages("search") as progress:
             spectrum = full_spectrum(white.cumulant())
-            plain = Tempered(white, spectrum, 0.0)
-            more = replace(pooled([plain], n, given, rng, given[:0], progress=progress), samples=moment.count)
+            plain = Tempered(white, spectrum, 0.0, moment.count)
+            more = pooled([plain], n, given, rng, given[:0], progress=progress)
         return assemble_overcomplete(None, frame, more, given, rng, stages, trimmed)
     with stages("search") as progress:
         found = top_or_window(white, n, given, rng, progress, tight=True)
@@ -348,7 +355,7 @@ def assemble_overcomplete(
         if data is None:
             spread, pairs = np.ones(U.shape[0]), cumulant_pairs(T, U)
         else:
-            rows = data.chosen(0.0, 2.0)[:MOST_ROWS]
+            rows = data.about(MEASURED)
             spread, pairs = code_moments(frame.whiten(data.Y[rows], np.float64) - offset, U, tolerance)
     atoms = U @ frame.backward  # (n, d): what a code of 1 adds to the data
     length = np.linalg.norm(atoms, axis=1)
@@ -361,12 +368,12 @@ def assemble_overcomplete(
     pairs = pairs[np.ix_(order, order)]
     weight = float(found.best.given.moment.effective.sum())
     report = LearningReport(
-        samples=found.samples if data is None else data.Y.shape[0],
+        samples=found.best.given.samples if data is None else data.Y.shape[0],
         trimmed=trimmed,
         dim=frame.dim,
         frame_reason=frame.reason,
         rank_reason=found.rank_reason,
-        subsample=found.samples,
+        subsample=found.best.given.samples,
         subsample_reason=found.reason,
         form="accumulated",
         temperature=float(found.best.given.beta),

@@ -10,38 +10,42 @@ counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from quartic._arrays import packed_dim
+from quartic._arrays import pack_rank_one, packed_dim
 from quartic._progress import Stages
 from quartic.algorithms.certify import cap_angle, is_certified
-from quartic.algorithms.recover import distinct
+from quartic.algorithms.recover import distinct, recover
 from quartic.algorithms.select import drops
 from quartic.algorithms.sparse_code import Fitted, fit, most_atoms, pursue
-from quartic.algorithms.subspace_power import VAIN, climb, derivatives, maxima, normalised
+from quartic.algorithms.subspace_power import VAIN, climb, derivatives, energies, maxima, normalised
 from quartic.algorithms.temper import Tempering, tempering
 from quartic.algorithms.truncate import Spectrum, full_spectrum
 from quartic.moments import FourthMoment, Frame
 from quartic.samples import Samples
-from quartic.search import Certified, Halved, search
+from quartic.search import Certified, Halved
 from quartic.tensors.factored import FactoredTensor
 
-SHARES = (0.5, 0.3, 0.75, 0.15)  # of the effective sample size that weights leave: the temperatures, in turn
-MILD = 0.25  # share from which on weights count atoms
+SHARES = (0.5, 0.3, 0.75, 0.95, 0.15)  # of the effective sample size that weights leave: the temperatures, in turn
+COUNTING = (0.5, 0.3, 0.75, 0.95)  # those that count atoms: the strongest can make some that are none
 FIRST = 32  # times the packed dimension: samples at first; they double until every atom is certified
-GLANCE = 4000  # samples of a first look, at least
-DROP, TRIALS = 1.2, 4  # least ratio of a proposed cut of a spectrum, and how many of the sharpest are tried
+CHEAP = 2.5e9  # multiplications of a moment that are not worth saving: a twentieth of a second
+DROP, TRIALS = 1.2, 3  # least ratio of a proposed cut of a spectrum, and how many of the sharpest are tried
+SIGNIFICANT = 4.0  # standard errors, from which on what is left of a cumulant is more than sampling error
+JUDGES = 4000  # samples that tell the standard error
+CHECK = 8  # times the samples in which atoms were counted: so many say whether more are left
 FULLEST = 0.8  # of the packed dimension: the largest number of atoms that is proposed
 ONE = 0.9  # squared cosine of two estimates of one atom
+LIKELY = 0.9  # F of all axes, from which on they may be a complete dictionary
 CODED, CODED_LEAST = 100, 8000  # times n, and at least: samples that refine the dictionary
 HELD_OUT = 4  # one in so many of them judges the refinement
 BIAS = 0.15  # radians by which weights may turn an atom; measured, up to 0.07 at the strongest, twice that is taken
-MOST_ROWS = 20_000  # samples whose codes tell variances and tau; arbitrary, a percent of error
 COUNT_LIMIT = 1000  # packed dimension up to which more atoms than dimensions are looked for unasked: some seconds
+MEASURED = 20_000  # samples whose codes tell variances and tau: a few percent of error
 EXACT = 1e-6  # median residual of exactly sparse samples
 
 
@@ -52,6 +56,7 @@ class Tempered:
     moment: Halved
     spectrum: Spectrum
     beta: float
+    samples: int
 
     @cached_property
     def halves(self) -> list[Spectrum]:
@@ -102,16 +107,17 @@ class Overcomplete:
         The same as each half of the samples has them, ``(n, r)`` each.
     best : Trial
         The temperature that certifies most.
-    samples : int
     reason, rank_reason : str
+    settled : bool
+        Whether these atoms are known to leave nothing but sampling error.
     """
 
     found: Certified
     halves: list[np.ndarray]
     best: Trial
-    samples: int
     reason: str
     rank_reason: str
+    settled: bool = False
 
     @property
     def certified(self) -> int:
@@ -135,14 +141,12 @@ def trial_of(
     return Trial(Certified(U, bounds), halves, k, given)
 
 
-def proposals(tempered: list[Tempered], least: int) -> list[tuple[Tempered, int]]:
-    """Sharp drops of the spectra after at least ``least`` eigenvalues, the sharpest of all first."""
-    out = []
-    for given in tempered:
-        magnitude = np.abs(given.spectrum.values)
-        ratio = drops(magnitude, int(FULLEST * magnitude.shape[0]), 1e-12 * magnitude[0])
-        out += [(float(ratio[k - 1]), given, k) for k in range(least, ratio.shape[0] + 1) if ratio[k - 1] >= DROP]
-    return [(given, k) for _, given, k in sorted(out, key=lambda item: -item[0])[:TRIALS]]
+def proposals(given: Tempered) -> list[int]:
+    """Sharp drops of a spectrum after more eigenvalues than dimensions, the sharpest first."""
+    magnitude = np.abs(given.spectrum.values)
+    ratio = drops(magnitude, int(FULLEST * magnitude.shape[0]), 1e-12 * magnitude[0])[given.moment.dim :]
+    sharpest = np.argsort(-ratio, kind="stable")[:TRIALS]
+    return [given.moment.dim + 1 + int(k) for k in sharpest if ratio[k] >= DROP]
 
 
 def split_caps(U: np.ndarray, spans: list[FactoredTensor]) -> tuple[list[np.ndarray], np.ndarray]:
@@ -167,124 +171,211 @@ def split_caps(U: np.ndarray, spans: list[FactoredTensor]) -> tuple[list[np.ndar
     return theirs, best
 
 
-def looks_overcomplete(data: Samples, frame: Frame, rng: np.random.Generator, stages: Stages) -> bool:
+class Ladder:
+    """Moments of the same samples under several weights, each made when it is asked for.
+
+    Parameters
+    ----------
+    data : Samples
+    frame : Frame
+    stages : Stages
+    shares : tuple of float
+        Of the effective sample size that weights leave.
+    beta : float, optional
+        The one temperature that is wanted instead.
+    """
+
+    def __init__(
+        self,
+        data: Samples,
+        frame: Frame,
+        stages: Stages,
+        shares: tuple[float, ...] = SHARES,
+        beta: float | None = None,
+    ) -> None:
+        self.data, self.frame, self.stages, self.beta = data, frame, stages, beta
+        self.shares = shares if beta is None else shares[:1]
+        N = packed_dim(frame.dim)
+        self.first = min(1.0, max(FIRST * N, CHEAP / N**2) / data.count)  # part of the samples to begin with
+        self._squares = data.squared_norms(data.about(FIRST * N), frame)
+        self._tempers: dict[float, Tempering] = {}
+        self._moments: dict[float, FourthMoment] = {}
+        self._seen: dict[float, float] = {}
+        self._given: dict[float, Tempered] = {}
+
+    def upto(self, part: float) -> Iterator[Tempered]:
+        """The moments of a random part of the samples, one weight after the other."""
+        return (self.at(share, part) for share in self.shares)
+
+    def at(self, share: float, part: float) -> Tempered:
+        """The moment of a part of the samples, or of a larger one that was asked for before."""
+        seen = self._seen.get(share, 0.0)
+        if part > seen:
+            with self.stages("moment"):
+                moment = self._moments.setdefault(share, FourthMoment(self.frame, np.float32))
+                rows = self.data.chosen(seen, part if part < 1 else 2.0)
+                weights = self.temper(share).weights(self.data.squared_norms(rows, self.frame)) * self.data.weight(rows)
+                moment.update(self.data.Y[rows], weights, index=rows)
+                spectrum = full_spectrum(moment.cumulant())
+            self._seen[share] = part
+            self._given[share] = Tempered(moment, spectrum, self.temper(share).beta, moment.count)
+        return self._given[share]
+
+    def temper(self, share: float) -> Tempering:
+        """The weights."""
+        if share not in self._tempers:
+            temper = tempering(self._squares, share)
+            self._tempers[share] = temper if self.beta is None else Tempering(self.beta, temper.least)
+        return self._tempers[share]
+
+
+def looks_overcomplete(ladder: Ladder, rng: np.random.Generator) -> bool:
     """Whether a first look at the spectrum of the cumulant shows more atoms than dimensions.
 
     Its sharpest drop, from the ``r``-th eigenvalue on, comes after more than ``r`` then; and the span of the first
     ``r`` is not full of orthogonal atoms, as whitened ones are where there are no more.
     """
-    N = packed_dim(frame.dim)
-    if N > COUNT_LIMIT:
+    r = ladder.frame.dim
+    if packed_dim(r) > COUNT_LIMIT:
         return False
-    with stages("moment"):
-        rows = data.chosen(0.0, max(FIRST * N, GLANCE) / data.count)
-        squares = data.squared_norms(rows, frame)
-        weights = tempering(squares, SHARES[0]).weights(squares) * data.weight(rows)
-        if not np.sum(weights) > 0:
+    spectrum = ladder.at(ladder.shares[0], ladder.first).spectrum
+    with ladder.stages("search"):
+        magnitude = np.abs(spectrum.values)
+        from_r = drops(magnitude, int(FULLEST * magnitude.shape[0]), 1e-12 * magnitude[0])[r - 1 :]
+        if from_r.size < 2 or np.argmax(from_r) == 0 or np.max(from_r) < DROP:
             return False
-        moment = FourthMoment(frame, np.float32).update(data.Y[rows], weights, index=rows)
-        magnitude = np.abs(full_spectrum(moment.cumulant()).values)
-    ratio = drops(magnitude, int(FULLEST * N), 1e-12 * magnitude[0])
-    from_r = ratio[frame.dim - 1 :]
-    if from_r.size < 2 or np.argmax(from_r) == 0 or np.max(from_r) < DROP:
-        return False
-    with stages("search") as progress:
-        orthogonal = search(moment, frame.dim, np.zeros((0, frame.dim)), rng, progress)
-    return orthogonal.certified < frame.dim
+        span = spectrum.head(r).flattened()
+        axes = recover(span, rng)
+        return bool(axes.shape[0] < r or np.min(energies(span, axes)) < LIKELY)
 
 
 def overcomplete_stage(
-    data: Samples,
-    frame: Frame,
-    n: int | None,
-    known: np.ndarray,
-    rng: np.random.Generator,
-    stages: Stages,
-    beta: float | None = None,
+    ladder: Ladder, n: int | None, known: np.ndarray, rng: np.random.Generator
 ) -> Overcomplete | None:
-    """The spectral stage for more than ``frame.dim`` atoms; None where ``n`` is not given and no more are certified."""
-    m = data.count
-    size = min(m, FIRST * packed_dim(frame.dim))
-    share, total = 0.0, 0
-    moments: list[tuple[Tempering, FourthMoment]] = []
+    """The spectral stage for more atoms than dimensions; None where ``n`` is not given and no more are certified."""
     last: Overcomplete | None = None
+    part = ladder.first
     while True:
-        part = min(1.0, size / m)
-        with stages("moment"):
-            fresh = data.chosen(share, part if part < 1 else 2.0)
-            share, total = part, total + fresh.shape[0]
-            squares = data.squared_norms(fresh, frame)
-            if not moments:
-                # One set of temperatures for all rounds, so that their moments add.
-                moments = [
-                    (temper, FourthMoment(frame, np.float32)) for temper in _temperatures(squares, beta, n is None)
-                ]
-            for temper, moment in moments:
-                moment.update(data.Y[fresh], temper.weights(squares) * data.weight(fresh), index=fresh)
-        with stages("search") as progress:
-            tempered = [Tempered(moment, full_spectrum(moment.cumulant()), temper.beta) for temper, moment in moments]
+        with ladder.stages("search") as progress:
             starts = known[:0] if last is None else last.found.atoms
             if n is not None:
-                pool: Overcomplete | None = pooled(tempered, n, known, rng, starts, progress=progress)
+                pool: Overcomplete | None = pooled(ladder.upto(part), n, known, rng, starts, progress=progress)
+                done = pool is not None and pool.certified == n
             else:
-                pool = counted(tempered, known, rng, starts, progress)
-        pool = None if pool is None else replace(pool, samples=total)
-        expected = n if n is not None else None if last is None else last.certified
-        if part == 1 or (pool is not None and pool.certified == expected):
-            if pool is None or n is not None:
+                pool = counted(ladder, part, known, rng, starts, progress)
+                done = pool is not None and pool.settled
+            if done or part == 1:
+                if n is None and pool is not None and not pool.settled:
+                    pool = extended(pool, ladder, part, known, rng, progress)
+                if ladder.beta is not None and pool is not None:
+                    pool = witnessed(pool, ladder, part)
                 return pool
-            with stages("search") as progress:
-                return extended(pool, tempered, known, rng, progress)
-        last = pool
-        size *= 2
-
-
-def _temperatures(squares: np.ndarray, beta: float | None, count: bool) -> list[Tempering]:
-    """The weights that are tried; the strongest can make atoms that are none, and do not count atoms."""
-    if beta is not None:
-        return [Tempering(beta, tempering(squares).least)]
-    return [tempering(squares, share) for share in SHARES if not count or share >= MILD]
+        last, part = pool, min(1.0, 2 * part)
 
 
 def counted(
-    tempered: list[Tempered],
+    ladder: Ladder,
+    part: float,
     known: np.ndarray,
     rng: np.random.Generator,
     starts: np.ndarray,
     progress: Callable[[int], None] | None = None,
 ) -> Overcomplete | None:
-    """As many atoms as dimensions of the largest proposed span that is full of certified ones, more than ``r``."""
-    best: Trial | None = None
-    for given, k in proposals(tempered, max(given.moment.dim for given in tempered) + 1):
-        if best is None or k > best.rank:
-            # A span that is larger than one full of atoms is most often too large: a glance will show.
-            if best is not None and not trial_of(given, k, known, rng, best.found.atoms, patience=1).full:
-                continue
-            trial = trial_of(given, k, known, rng, starts if best is None else best.found.atoms)
-            best = trial if trial.full else best
-        if progress is not None:
-            progress(k)
+    """As many atoms as dimensions of the largest proposed span that is full of certified ones, more than ``r``.
+
+    Other weights are asked where there is none, or it leaves more than sampling error.
+    """
+    best, settled = None, False
+    for given in ladder.upto(part):
+        for k in proposals(given):
+            if best is None or k > best.rank:
+                # A span that is larger than one full of atoms is most often too large: a glance will show.
+                if best is not None and not trial_of(given, k, known, rng, best.found.atoms, patience=1).full:
+                    continue
+                trial = trial_of(given, k, known, rng, starts if best is None else best.found.atoms)
+                best = trial if trial.full else best
+            if progress is not None:
+                progress(k)
+        settled = best is not None and not leaves_more(ladder, min(1.0, CHECK * part), best.found.atoms)
+        if settled:
+            break
     if best is None:
         return None
     why = f"{best.rank} atoms are certified, in a span of as many dimensions"
-    return Overcomplete(best.found, best.halves, best, 0, why, why)
+    return Overcomplete(best.found, best.halves, best, why, why, settled)
+
+
+def leaves_more(ladder: Ladder, part: float, U: np.ndarray) -> bool:
+    """Whether atoms ``U (n, r)`` leave more of the cumulant than its sampling error.
+
+    What one half of the samples has beyond them is tried on the other: its largest eigenvector ``X``, where a sample
+    adds ``w (z' X z)^2``, of which the standard error is known.  Strong weights leave something in any case, since
+    atoms that are not orthogonal turn: the mildest are asked.
+    """
+    mildest = max(ladder.shares)
+    given = ladder.at(mildest, part)
+    n = U.shape[0]
+    rest = []
+    for h, spectrum in enumerate(given.halves):
+        span = spectrum.head(n)
+        B = climb(span, normalised(U.astype(span.like.dtype))).astype(np.float64)
+        T = given.moment.cumulant(h)
+        features = pack_rank_one(B)
+        values = np.sum(features * np.asarray(T.apply(features)), axis=0)
+        weights = np.linalg.lstsq((B @ B.T) ** 4, values, rcond=None)[0]
+        rest.append(np.asarray(T.to_packed()) - (features * weights) @ features.T)
+    data, frame = ladder.data, ladder.frame
+    rows = data.about(JUDGES)
+    Z = frame.whiten(data.Y[rows], np.float64)
+    w = ladder.temper(mildest).weights(np.sum(Z * Z, axis=1)) * data.weight(rows)
+    features, count = pack_rank_one(Z), given.moment.effective
+    for own, other, m in ((rest[0], rest[1], count[1]), (rest[1], rest[0], count[0])):
+        values, vectors = np.linalg.eigh(own)
+        top = int(np.argmax(np.abs(values)))
+        X = vectors[:, top]
+        error = np.std(w * (X @ features) ** 2) / np.mean(w) / np.sqrt(m)
+        if np.sign(values[top]) * (X @ other @ X) > SIGNIFICANT * error:
+            return True
+    return False
 
 
 def extended(
     pool: Overcomplete,
-    tempered: list[Tempered],
+    ladder: Ladder,
+    part: float,
     known: np.ndarray,
     rng: np.random.Generator,
     progress: Callable[[int], None] | None = None,
 ) -> Overcomplete:
-    """One atom more, as long as all are certified: two that are nearly parallel blur the drop of the spectrum."""
-    while True:
-        for patience in (1, VAIN):  # a glance first
-            more = pooled(tempered, pool.certified + 1, known, rng, pool.found.atoms, patience, progress)
-            if more.certified <= pool.certified:
-                return pool
+    """One atom more, as long as what is left is not noise, and all are certified or the last one leaves but noise.
+
+    Two that are nearly parallel blur the drop of the spectrum.
+    """
+    while not pool.settled:
+        n = pool.found.atoms.shape[0] + 1
+        more = pooled(ladder.upto(part), n, known, rng, pool.found.atoms, progress=progress)
+        settled = not leaves_more(ladder, part, more.found.atoms)
+        if more.certified < n - 1 or (more.certified < n and not settled):
+            break
         why = f"{more.certified} atoms are certified, in spans of as many dimensions"
-        pool = replace(more, samples=pool.samples, reason=why, rank_reason=why)
+        if more.certified < n:
+            why += "; without one more, more than sampling error would be left"
+        pool = replace(more, reason=why, rank_reason=why, settled=settled)
+    return pool
+
+
+def witnessed(pool: Overcomplete, ladder: Ladder, part: float) -> Overcomplete:
+    """Without the certificates that other weights contradict, where only one temperature was asked for.
+
+    Where atoms occur together plain moments may have maxima at sums of them, and so may moments of too few samples;
+    from an atom no weights lead away.
+    """
+    U = pool.found.atoms
+    other = Ladder(ladder.data, ladder.frame, ladder.stages)
+    span = other.at(SHARES[0], part).spectrum.head(U.shape[0])
+    B = climb(span, normalised(U.astype(span.like.dtype))).astype(np.float64)
+    stays = np.sum(B * U, axis=1) ** 2 >= ONE
+    return replace(pool, found=Certified(U, np.where(stays, pool.found.bounds, 0.0)))
 
 
 def pooled(
@@ -321,16 +412,14 @@ def pooled(
     atoms, halves = np.concatenate((atoms, guess)), [np.concatenate((half, guess)) for half in halves]
     bounds = np.concatenate((bounds, np.zeros(guess.shape[0])))
     reason = f"{certified} of {n} atoms are certified, by {len(trials)} temperatures"
-    return Overcomplete(Certified(atoms, bounds), halves, trials[0], 0, reason, "given")
+    return Overcomplete(Certified(atoms, bounds), halves, trials[0], reason, "given")
 
 
 def refine_codes(
     data: Samples, frame: Frame, U: np.ndarray, floor: float, progress: Callable[[int], None] | None = None
 ) -> tuple[Fitted, bool]:
     """The atoms ``U (n, r)`` refined by sparse codes, and whether that is better: judged by samples held out."""
-    n = U.shape[0]
-    rows = data.chosen(0.0, 2.0)
-    rows = rows[: max(CODED * n, CODED_LEAST)]
+    rows = data.about(max(CODED * U.shape[0], CODED_LEAST))
     Z = frame.whiten(data.Y[rows], np.float64)
     judges = np.arange(rows.shape[0]) % HELD_OUT == 0
     fitted = fit(Z[~judges], U, floor)

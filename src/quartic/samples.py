@@ -43,6 +43,11 @@ class Samples:
         mine = (place >= low) & (place < high)
         return np.flatnonzero(mine if self.weights is None else mine & (self.weights > 0))
 
+    def about(self, count: int) -> np.ndarray:
+        """Indices of about so many rows, a random part, or of all."""
+        part = count / max(self.count, 1)
+        return self.chosen(0.0, part if part < 1 else 2.0)
+
     def weight(self, rows: np.ndarray) -> np.ndarray:
         """Weights of some rows."""
         return np.ones(rows.shape[0]) if self.weights is None else self.weights[rows]

@@ -50,8 +50,10 @@ def pursue(Z: np.ndarray, D: np.ndarray, most: int, tolerance: float) -> tuple[n
         np.put_along_axis(left, support[rows, : k - 1], -1.0, axis=1)
         support[rows, k - 1] = np.argmax(left, axis=1)
         chosen = support[rows, :k]
-        blocks = gram[chosen[:, :, None], chosen[:, None, :]] + 1e-14 * np.eye(k)  # two atoms may be the same
-        fitted = np.linalg.solve(blocks, np.take_along_axis(inner[rows], chosen, axis=1)[:, :, None])[:, :, 0]
+        fitted = inner[rows[:, None], chosen]
+        if k > 1:
+            blocks = gram[chosen[:, :, None], chosen[:, None, :]] + 1e-14 * np.eye(k)  # two atoms may be the same
+            fitted = np.linalg.solve(blocks, fitted[:, :, None])[:, :, 0]
         codes[rows[:, None], chosen] = fitted
         rest = Z[rows] - codes[rows] @ D
         residuals[rows] = np.linalg.norm(rest, axis=1) / norms[rows]
