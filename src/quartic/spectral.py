@@ -87,17 +87,15 @@ def spectral_stage(
             cloud = cloud_of(data, frame, rows)
             lenient = partial(doubtful, cloud.first(GLANCE), symmetry=False)
             found = replace(search(moment, n, known, rng, progress, polish), doubt=lenient)
-        lost = found.certified < n and n == frame.dim and beta != 0
+        lost = found.certified < n and n == frame.dim
         if lost and tangled(cloud.seen_in(complete(found.atoms, n, n, rng))):
-            with stages("untangle") as progress:
-                given = Certified(known, np.ones(known.shape[0]))
-                others = slice(known.shape[0], None)
-                sure = given.and_also(convincing(found.atoms[others], found.certificates[others]))
-                result = untangle(cloud, sure, rng, progress, thorough=last)
-                sceptic = partial(doubtful, cloud, sceptical=True)
-                found = replace(
-                    found, atoms=result.atoms, local=result.certified, tangled=result.tangled, doubt=sceptic
-                )
+            sure = convincing(found.atoms[known.shape[0] :], found.certificates[known.shape[0] :])
+            found = replace(found, doubt=partial(doubtful, cloud, sceptical=True))
+            if beta != 0:
+                with stages("untangle") as progress:
+                    given = Certified(known, np.ones(known.shape[0])).and_also(sure)
+                    result = untangle(cloud, given, rng, progress, thorough=last)
+                found = replace(found, atoms=result.atoms, local=result.certified, tangled=result.tangled)
         # Where local tempering was needed the refinement may move atoms by their error, so that it must be small.
         if last or np.sum(found.certificates > (CERTIFIED if found.local is None else AMPLE)) == n:
             break
