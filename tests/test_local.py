@@ -239,6 +239,12 @@ class TestUntangle:
         result = untangle(cloud, Certified(turned(A)[:2], np.full(2, 0.99)), np.random.default_rng(seed))
         self.check_bounds(result, A)
 
+    def test_a_block_is_solved_without_a_wrong_one(self, seed):
+        cloud, A = scattered(10_000, 3, seed, supports="blocks", group=3, cooccurrence=0.8)
+        result = untangle(cloud, Certified(turned(A)[:1], np.full(1, 0.99)), np.random.default_rng(seed))
+        self.check_bounds(result, A)
+        assert match(A, result.atoms).found(0.95) == 3
+
     def test_not_thorough_is_enough_for_closed_groups(self, seed):
         cloud, A = scattered(10_000, 12, seed, supports="blocks", group=4, cooccurrence=0.6)
         self.check(untangle(cloud, nothing(12), np.random.default_rng(seed), thorough=False), A)

@@ -62,6 +62,7 @@ CLEAR = 0.6  # of the largest contrast: what two atoms exceed, and mixtures of t
 STEPS = 60  # of the orthogonal iteration, from a random start
 COOLER = (0.25, 0.1)  # shares of the effective sample size for all dimensions, after the usual one
 TURNED = 0.9  # squared cosine below which an axis counts as another
+SECOND_CHANCES = 3  # rounds after one in which atoms turned out to be wrong
 SWEEPS = 3  # over the neighbourhoods; one or two are enough where they can be solved
 
 
@@ -276,6 +277,7 @@ def untangle(
         Whether to go on where no closed group is left: with cooler moments, and with overlapping neighbourhoods.
     """
     r = cloud.Z.shape[1]
+    chances = SECOND_CHANCES
     while True:
         rest = _complement(known.atoms, r)
         k = rest.shape[0]
@@ -290,10 +292,13 @@ def untangle(
         known = _groupwise(inside, rest, known, tilt, rng)
         if known.atoms.shape[0] == before and thorough:
             known = _at_once(inside, rest, known, tilt, rng)
-        known = known.only(~doubtful(cloud, known.atoms))
+        wrong = doubtful(cloud, known.atoms)
+        known = known.only(~wrong)
         if progress is not None:
             progress(known.atoms.shape[0])
-        if known.atoms.shape[0] <= before:
+        if np.any(wrong) and chances > 0:
+            chances -= 1  # a group that held a wrong atom can be solved without it
+        elif known.atoms.shape[0] <= before:
             guess = _neighbourhoods(inside, rng) @ rest if thorough else rest
             return Untangled(np.concatenate((known.axes, guess)), known, tangled(inside))
 

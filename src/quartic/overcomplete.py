@@ -124,6 +124,10 @@ class Overcomplete:
         """How many atoms are."""
         return int(np.sum(is_certified(self.found.bounds)))
 
+    def witnessed(self, other: Tempered) -> Overcomplete:
+        """Without the certificates that other weights contradict."""
+        return replace(self, found=witnessed(self.found, other.spectrum.head(self.found.atoms.shape[0])))
+
 
 def trial_of(
     given: Tempered, k: int, known: np.ndarray, rng: np.random.Generator, starts: np.ndarray, patience: int = VAIN
@@ -267,8 +271,9 @@ def overcomplete_stage(
             if done or part == 1:
                 if n is None and pool is not None and not pool.settled:
                     pool = extended(pool, ladder, part, known, rng, progress)
-                if ladder.beta is not None and pool is not None:
-                    pool = witnessed(pool, ladder, part)
+                if pool is not None and ladder.beta is not None:
+                    other = Ladder(ladder.data, ladder.frame, ladder.stages).at(SHARES[0], part)
+                    pool = pool.witnessed(other)
                 return pool
         last, part = pool, min(1.0, 2 * part)
 
@@ -286,7 +291,9 @@ def counted(
     Other weights are asked where there is none, or it leaves more than sampling error.
     """
     best, settled = None, False
+    strongest: Tempered | None = None
     for given in ladder.upto(part):
+        strongest = given if strongest is None or given.beta > strongest.beta else strongest
         for k in proposals(given):
             if best is None or k > best.rank:
                 # A span that is larger than one full of atoms is most often too large: a glance will show.
@@ -299,10 +306,11 @@ def counted(
         settled = best is not None and not leaves_more(ladder, min(1.0, CHECK * part), best.found.atoms)
         if settled:
             break
-    if best is None:
+    if best is None or strongest is None:
         return None
     why = f"{best.rank} atoms are certified, in a span of as many dimensions"
-    return Overcomplete(best.found, best.halves, best, why, why, settled)
+    pool = Overcomplete(best.found, best.halves, best, why, why, settled)
+    return pool if best.given.beta >= strongest.beta else pool.witnessed(strongest)
 
 
 def leaves_more(ladder: Ladder, part: float, U: np.ndarray) -> bool:
@@ -364,18 +372,14 @@ def extended(
     return pool
 
 
-def witnessed(pool: Overcomplete, ladder: Ladder, part: float) -> Overcomplete:
-    """Without the certificates that other weights contradict, where only one temperature was asked for.
+def witnessed(found: Certified, span: FactoredTensor) -> Certified:
+    """Without the certificates that the span of other weights contradicts.
 
-    Where atoms occur together plain moments may have maxima at sums of them, and so may moments of too few samples;
-    from an atom no weights lead away.
+    Where atoms occur together mild weights have maxima at sums of them too; from an atom no weights lead away.
     """
-    U = pool.found.atoms
-    other = Ladder(ladder.data, ladder.frame, ladder.stages)
-    span = other.at(SHARES[0], part).spectrum.head(U.shape[0])
-    B = climb(span, normalised(U.astype(span.like.dtype))).astype(np.float64)
-    stays = np.sum(B * U, axis=1) ** 2 >= ONE
-    return replace(pool, found=Certified(U, np.where(stays, pool.found.bounds, 0.0)))
+    B = climb(span, normalised(found.atoms.astype(span.like.dtype))).astype(np.float64)
+    stays = np.sum(B * found.atoms, axis=1) ** 2 >= ONE
+    return Certified(found.atoms, np.where(stays, found.bounds, 0.0))
 
 
 def pooled(
@@ -390,8 +394,14 @@ def pooled(
     """The atoms that any temperature certifies, each once; filled up to ``n`` with what is only likely, or a guess."""
     trials: list[Trial] = []
     m = known.shape[0]
+    strongest: Tempered | None = None
     for given in tempered:
-        trials.append(trial_of(given, n, known, rng, starts, patience))
+        trial = trial_of(given, n, known, rng, starts, patience)
+        if strongest is None or given.beta >= strongest.beta:
+            strongest = given
+        else:
+            trial = replace(trial, found=witnessed(trial.found, strongest.spectrum.head(n)))
+        trials.append(trial)
         starts = trials[-1].found.atoms if starts.shape[0] == 0 else starts
         trials.sort(key=lambda t: -t.certified)
         skip = [m if i else 0 for i in range(len(trials))]  # known atoms come from the first
