@@ -14,9 +14,18 @@ from quartic._progress import Stages
 from quartic.algorithms.certify import is_certified
 from quartic.datasets import nice_samples
 from quartic.metrics import match
-from quartic.moments import Covariance
-from quartic.overcomplete import COUNTING, SHARES, Ladder, looks_overcomplete, overcomplete_stage
+from quartic.moments import Covariance, FourthMoment
+from quartic.overcomplete import (
+    COUNTING,
+    SHARES,
+    Ladder,
+    leaves_more,
+    looks_overcomplete,
+    overcomplete_stage,
+    witnessed,
+)
 from quartic.samples import Samples
+from quartic.search import Certified
 
 D, N = 12, 20
 
@@ -46,8 +55,7 @@ class TestStage:
     def test_every_atom_is_found_and_certified(self, seed, n, coefficients):
         data = draw(seed, coefficients=coefficients)
         found, frame = stage(data.samples, n, seed)
-        truth = data.dictionary @ frame.forward
-        truth /= np.linalg.norm(truth, axis=1, keepdims=True)
+        truth = true_atoms(data, frame)
         assert found.certified == N == found.found.atoms.shape[0]
         squared = np.max((found.found.atoms @ truth.T) ** 2, axis=1)
         assert match(truth, found.found.atoms).found(0.9) == N
@@ -80,6 +88,69 @@ class TestStage:
         if kind == "student" and n is None:
             return  # eight independent sources: structure, if not of more atoms than dimensions
         assert found is None or found.certified == 0
+
+
+def true_atoms(data, frame):
+    """In whitened coordinates, unit rows."""
+    A = data.dictionary @ frame.forward
+    return A / np.linalg.norm(A, axis=1, keepdims=True)
+
+
+def ladder_of(data, shares=COUNTING):
+    frame = Covariance().update(data.samples).frame()
+    return Ladder(Samples(data.samples, None, frame.mean), frame, Stages(None), shares)
+
+
+class TestLadder:
+    def test_moments_are_made_when_they_are_asked_for(self, seed, monkeypatch):
+        rows = []
+        update = FourthMoment.update
+        monkeypatch.setattr(
+            FourthMoment,
+            "update",
+            lambda self, Y, *args, **kwargs: rows.append(len(Y)) or update(self, Y, *args, **kwargs),
+        )
+        ladder = ladder_of(draw(seed, m=3000))
+        rungs = ladder.upto(0.5)
+        assert not rows
+        first = next(rungs)
+        assert ladder.at(COUNTING[0], 0.25) is first
+        assert ladder.at(COUNTING[0], 1.0).samples == sum(rows) == 3000
+        assert len(rows) == 2
+
+    def test_parts_add_up(self, seed):
+        data = draw(seed, m=3000)
+        at_once, grown = ladder_of(data).at(0.5, 1.0), ladder_of(data)
+        for part in (0.2, 0.6, 1.0):
+            given = grown.at(0.5, part)
+        np.testing.assert_allclose(given.spectrum.values, at_once.spectrum.values, rtol=1e-5, atol=1e-5)
+
+
+class TestRest:
+    @pytest.mark.parametrize("coefficients", ["sign", "gaussian"])
+    def test_all_atoms_leave_sampling_error_and_all_but_one_leave_more(self, seed, coefficients):
+        data = draw(seed, m=60_000, coefficients=coefficients)
+        ladder = ladder_of(data)
+        A = true_atoms(data, ladder.frame)
+        assert not leaves_more(ladder, 1.0, A)
+        assert leaves_more(ladder, 1.0, A[1:])
+
+    def test_sums_of_atoms_that_occur_together_lose_their_certificates(self, seed):
+        data = draw(seed, m=20_000, supports="blocks", group=4, cooccurrence=0.3)
+        ladder = ladder_of(data)
+        A = true_atoms(data, ladder.frame)
+        span = ladder.at(0.5, 1.0).spectrum.head(N)
+        sums = A[::4] + A[1::4]
+        sums /= np.linalg.norm(sums, axis=1, keepdims=True)
+        np.testing.assert_array_equal(witnessed(Certified(A, np.full(N, 0.9)), span).bounds, 0.9)
+        np.testing.assert_array_equal(witnessed(Certified(sums, np.full(len(sums), 0.9)), span).bounds, 0.0)
+
+    def test_plain_moments_are_not_believed_alone(self, seed):
+        """Sums of two atoms are certified by plain moments, at tau = 1/2."""
+        data = draw(seed, m=60_000, coefficients="sign", supports="blocks", group=4, cooccurrence=0.5)
+        model = quietly(SpectralDictionaryLearning(N, temperature=0.0, random_state=seed), data.samples)
+        nearest = np.max((model.components_ @ data.components.T) ** 2, axis=1)
+        assert np.all(model.certificates_ <= nearest)
 
 
 class TestDictionary:

@@ -144,7 +144,7 @@ def learn_from_moment(
         with stages("search") as progress:
             spectrum = full_spectrum(white.cumulant())
             plain = Tempered(white, spectrum, 0.0, moment.count)
-            more = pooled([plain], n, given, rng, given[:0], progress=progress)
+            more = pooled([plain], n, given, rng, given[:0], progress=progress).if_most()
         return assemble_overcomplete(None, frame, more, given, rng, stages, trimmed)
     with stages("search") as progress:
         found = top_or_window(white, n, given, rng, progress, tight=True)

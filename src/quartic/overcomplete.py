@@ -124,6 +124,15 @@ class Overcomplete:
         """How many atoms are."""
         return int(np.sum(is_certified(self.found.bounds)))
 
+    def if_most(self) -> Overcomplete:
+        """Without certificates where fewer than half of the atoms have one.
+
+        They count on atoms in every dimension of the span; beyond tau = 1/3 that of plain moments holds sums of them.
+        """
+        if 2 * self.certified >= self.found.atoms.shape[0]:
+            return self
+        return replace(self, found=Certified(self.found.atoms, np.zeros_like(self.found.bounds)))
+
     def witnessed(self, other: Tempered) -> Overcomplete:
         """Without the certificates that other weights contradict."""
         return replace(self, found=witnessed(self.found, other.spectrum.head(self.found.atoms.shape[0])))
@@ -271,11 +280,14 @@ def overcomplete_stage(
             if done or part == 1:
                 if n is None and pool is not None and not pool.settled:
                     pool = extended(pool, ladder, part, known, rng, progress)
-                if pool is not None and ladder.beta is not None:
-                    other = Ladder(ladder.data, ladder.frame, ladder.stages).at(SHARES[0], part)
-                    pool = pool.witnessed(other)
-                return pool
+                return pool if pool is None or ladder.beta is None else alone(pool, ladder, part)
         last, part = pool, min(1.0, 2 * part)
+
+
+def alone(pool: Overcomplete, ladder: Ladder, part: float) -> Overcomplete:
+    """What one temperature that was asked for proves: what strong weights do not contradict."""
+    strong = Ladder(ladder.data, ladder.frame, ladder.stages).at(min(COUNTING), part)
+    return pool.witnessed(strong).if_most()
 
 
 def counted(
@@ -377,8 +389,10 @@ def witnessed(found: Certified, span: FactoredTensor) -> Certified:
 
     Where atoms occur together mild weights have maxima at sums of them too; from an atom no weights lead away.
     """
-    B = climb(span, normalised(found.atoms.astype(span.like.dtype))).astype(np.float64)
-    stays = np.sum(B * found.atoms, axis=1) ** 2 >= ONE
+    B = climb(span, normalised(found.atoms.astype(span.like.dtype)))
+    F, _, second = derivatives(span, B)
+    summit = np.linalg.eigvalsh(second)[:, -1] < 2 * F  # between two atoms there is a saddle
+    stays = summit & (np.sum(B * found.atoms, axis=1) ** 2 >= ONE)
     return Certified(found.atoms, np.where(stays, found.bounds, 0.0))
 
 
