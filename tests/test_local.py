@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quartic import local
 from quartic.algorithms.certify import CERTIFIED
 from quartic.algorithms.recover import polar
 from quartic.datasets import nice_samples, random_orthonormal
@@ -244,6 +245,11 @@ class TestUntangle:
         result = untangle(cloud, Certified(turned(A)[:1], np.full(1, 0.99)), np.random.default_rng(seed))
         self.check_bounds(result, A)
         assert match(A, result.atoms).found(0.95) == 3
+
+    def test_whatever_is_doubted_axes_stay_orthonormal(self, seed, monkeypatch):
+        cloud, A = scattered(5000, 6, seed, supports="blocks", group=3, cooccurrence=0.6)
+        monkeypatch.setattr(local, "doubtful", lambda cloud, U, **_: np.arange(U.shape[0]) == 0)
+        self.check_bounds(untangle(cloud, nothing(6), np.random.default_rng(seed)), A)
 
     def test_not_thorough_is_enough_for_closed_groups(self, seed):
         cloud, A = scattered(10_000, 12, seed, supports="blocks", group=4, cooccurrence=0.6)

@@ -14,7 +14,7 @@ from quartic._progress import Stages
 from quartic.algorithms.certify import is_certified
 from quartic.datasets import nice_samples
 from quartic.metrics import match
-from quartic.moments import Covariance, FourthMoment
+from quartic.moments import Covariance, FourthMoment, Frame, half_of, row_hash
 from quartic.overcomplete import (
     COUNTING,
     SHARES,
@@ -22,7 +22,7 @@ from quartic.overcomplete import (
     leaves_more,
     looks_overcomplete,
     overcomplete_stage,
-    witnessed,
+    uncontradicted,
 )
 from quartic.samples import Samples
 from quartic.search import Certified
@@ -43,10 +43,10 @@ def stage(Y, n, seed=0, beta=None):
     return overcomplete_stage(ladder, n, nobody, np.random.default_rng(seed)), frame
 
 
-def quietly(model, Y):
+def quietly(model, Y, sample_weight=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return model.fit(Y)
+        return model.fit(Y, sample_weight=sample_weight)
 
 
 class TestStage:
@@ -83,11 +83,31 @@ class TestStage:
         if kind == "scale mixture":
             Y *= rng.exponential(size=(3000, 1))
         if kind == "student":
-            Y = rng.standard_t(3, size=(3000, 8)) if n is None else Y / np.sqrt(rng.chisquare(3, size=(3000, 1)) / 3)
+            Y /= np.sqrt(rng.chisquare(3, size=(3000, 1)) / 3)
         found, _ = stage(Y, n, seed)
-        if kind == "student" and n is None:
-            return  # eight independent sources: structure, if not of more atoms than dimensions
         assert found is None or found.certified == 0
+
+    @pytest.mark.parametrize(("d", "n"), [(2, 3), (3, 6), (4, 10)])
+    @pytest.mark.parametrize("m", [4, 100, 2000])
+    def test_a_span_that_is_everything_proves_nothing(self, seed, d, n, m):
+        Y = np.random.default_rng(seed).standard_normal((m, d))
+        found, _ = stage(Y, n, seed)
+        assert found.certified == 0
+
+    def test_one_half_alone_certifies_nothing(self, seed):
+        data = nice_samples(4000, 8, 5, p=0.15, coefficients="gaussian", random_state=seed)
+        weight = (half_of(row_hash(np.arange(4000))) == 0).astype(float)
+        for refine in (True, False):
+            model = quietly(SpectralDictionaryLearning(8, refine=refine, random_state=seed), data.samples, weight)
+            assert model.components_.shape == (8, 5)
+            assert not np.any(model.certified_)
+
+    def test_what_it_says_is_what_it_certifies(self, seed):
+        data = draw(seed, coefficients="sign")
+        for n in (N, None):
+            found, _ = stage(data.samples, n, seed, beta=0.0)
+            if found is not None:
+                assert found.reason.startswith(f"{found.certified} of {found.found.atoms.shape[0]} atoms")
 
 
 def true_atoms(data, frame):
@@ -99,6 +119,11 @@ def true_atoms(data, frame):
 def ladder_of(data, shares=COUNTING):
     frame = Covariance().update(data.samples).frame()
     return Ladder(Samples(data.samples, None, frame.mean), frame, Stages(None), shares)
+
+
+def random_unit(n, seed):
+    A = np.random.default_rng(seed).standard_normal((n, D))
+    return A / np.linalg.norm(A, axis=1, keepdims=True)
 
 
 class TestLadder:
@@ -118,6 +143,19 @@ class TestLadder:
         assert ladder.at(COUNTING[0], 1.0).samples == sum(rows) == 3000
         assert len(rows) == 2
 
+    def test_many_features_are_not_looked_at(self, rng, monkeypatch):
+        monkeypatch.setattr(Samples, "squared_norms", None)
+        frame = Frame(np.zeros(50), np.eye(50), np.eye(50), np.ones(50), "")
+        assert not looks_overcomplete(Ladder(Samples(np.zeros((9, 50)), None, frame.mean), frame, Stages(None)), rng)
+
+    def test_a_moment_stays_what_it_was(self, seed):
+        ladder = ladder_of(draw(seed, m=3000))
+        given = ladder.at(0.5, 0.4)
+        before = given.moment.cumulant().to_packed(), given.moment.effective.sum()
+        ladder.at(0.5, 1.0)
+        np.testing.assert_array_equal(given.moment.cumulant().to_packed(), before[0])
+        assert given.moment.effective.sum() == before[1]
+
     def test_parts_add_up(self, seed):
         data = draw(seed, m=3000)
         at_once, grown = ladder_of(data).at(0.5, 1.0), ladder_of(data)
@@ -135,6 +173,16 @@ class TestRest:
         assert not leaves_more(ladder, 1.0, A)
         assert leaves_more(ladder, 1.0, A[1:])
 
+    def test_weights_of_samples_are_no_more_error_than_they_make(self, seed):
+        """A part of the samples counts a tenth: what one atom leaves is seen all the same."""
+        data = draw(seed, m=60_000)
+        frame = Covariance().update(data.samples).frame()
+        weight = np.where(np.random.default_rng(seed).random(60_000) < 0.7, 0.1, 1.0)
+        ladder = Ladder(Samples(data.samples, weight, frame.mean), frame, Stages(None), COUNTING)
+        A = true_atoms(data, frame)
+        assert not leaves_more(ladder, 1.0, A)
+        assert leaves_more(ladder, 1.0, A[1:])
+
     def test_sums_of_atoms_that_occur_together_lose_their_certificates(self, seed):
         data = draw(seed, m=20_000, supports="blocks", group=4, cooccurrence=0.3)
         ladder = ladder_of(data)
@@ -142,15 +190,14 @@ class TestRest:
         span = ladder.at(0.5, 1.0).spectrum.head(N)
         sums = A[::4] + A[1::4]
         sums /= np.linalg.norm(sums, axis=1, keepdims=True)
-        np.testing.assert_array_equal(witnessed(Certified(A, np.full(N, 0.9)), span).bounds, 0.9)
-        np.testing.assert_array_equal(witnessed(Certified(sums, np.full(len(sums), 0.9)), span).bounds, 0.0)
+        np.testing.assert_array_equal(uncontradicted(Certified(A, np.full(N, 0.9)), span).bounds, 0.9)
+        np.testing.assert_array_equal(uncontradicted(Certified(sums, np.full(len(sums), 0.9)), span).bounds, 0.0)
 
     def test_plain_moments_are_not_believed_alone(self, seed):
         """Sums of two atoms are certified by plain moments, at tau = 1/2."""
         data = draw(seed, m=60_000, coefficients="sign", supports="blocks", group=4, cooccurrence=0.5)
-        model = quietly(SpectralDictionaryLearning(N, temperature=0.0, random_state=seed), data.samples)
-        nearest = np.max((model.components_ @ data.components.T) ** 2, axis=1)
-        assert np.all(model.certificates_ <= nearest)
+        found, frame = stage(data.samples, N, seed, beta=0.0)
+        assert np.all(found.found.bounds <= np.max((found.found.atoms @ true_atoms(data, frame).T) ** 2, axis=1))
 
 
 class TestDictionary:
@@ -200,6 +247,19 @@ class TestDictionary:
         np.testing.assert_array_equal(model.uncertainty_[table.columns], 0)
         assert match(data.components, model.components_).found(0.99) == N
 
+    @pytest.mark.parametrize("refine", [True, False])
+    def test_known_atoms_that_are_nearly_parallel_stay(self, seed, refine):
+        D1 = random_unit(N, seed)
+        D1[1] = 0.995 * D1[0] + 0.1 * D1[2]
+        D1 /= np.linalg.norm(D1, axis=1, keepdims=True)
+        rng = np.random.default_rng(seed)
+        Y = ((rng.random((12_000, N)) < 1.3 / N) * rng.standard_normal((12_000, N))) @ D1
+        model = quietly(SpectralDictionaryLearning(N, known_components=D1[:2], refine=refine, random_state=seed), Y)
+        table = match(D1[:2], model.components_)
+        assert table.found(1 - 1e-9) == 2
+        np.testing.assert_array_equal(model.certificates_[table.columns], 1)
+        assert np.sum(model.uncertainty_ == 0) == 2
+
     def test_more_than_there_are(self, seed):
         """One too many is not certified; the others are."""
         data = draw(seed)
@@ -232,6 +292,19 @@ class TestDictionary:
         for each in (model, streamed):
             assert match(data.components, each.components_).found(0.9) >= N - 2
             assert each.transform(data.samples[:10]).shape == (10, N)
+
+
+class TestCount:
+    @pytest.mark.parametrize(("d", "n", "least"), [(5, 8, 7), (6, 9, 8), (8, 12, 12)])
+    def test_few_features(self, seed, d, n, least):
+        """The first d eigenvectors are nearly full of orthogonal axes in few dimensions; the drop comes after n."""
+        data = nice_samples(30_000, n, d, p=1.2 / n, coefficients="gaussian", random_state=seed)
+        model = quietly(SpectralDictionaryLearning(random_state=seed), data.samples)
+        frame = Covariance().update(data.samples).frame()
+        U = model.components_ @ frame.forward
+        squared = (U @ true_atoms(data, frame).T) ** 2 / np.sum(U * U, axis=1)[:, None]
+        assert np.all(model.certificates_ <= np.max(squared, axis=1) + 1e-9)
+        assert least <= model.n_components_ <= n
 
 
 class TestSources:

@@ -29,7 +29,9 @@ class Stages:
                 self.callback(stage, done)
 
         progress(0)
-        yield progress
-        took = time.perf_counter() - start
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + took - self._inside
-        self._inside = before + took
+        try:
+            yield progress
+        finally:
+            took = time.perf_counter() - start
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + took - self._inside
+            self._inside = before + took

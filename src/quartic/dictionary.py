@@ -237,7 +237,9 @@ def known_rows(known: np.ndarray | None, frame: Frame, n: int) -> np.ndarray:
     if known is None:
         return np.zeros((0, frame.dim))
     if known.shape[0] > n:
-        raise ValueError(f"known_components holds {known.shape[0]} atoms, more than the {n} that are looked for.")
+        raise ValueError(
+            f"known_components holds {known.shape[0]} atoms, more than the {n} that are looked for: give n_components."
+        )
     rows = known @ frame.forward
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     outside = np.linalg.norm(known - rows @ frame.backward, axis=1) > 0.5 * np.linalg.norm(known, axis=1)
@@ -362,7 +364,8 @@ def assemble_overcomplete(
     sign = signs(atoms)
     components = atoms / length[:, None] * sign[:, None]
     spread = spread * length
-    uncertainty = np.full(U.shape[0], fitted.residual) if exact else sines(*found.halves) / 2
+    halves = np.nan_to_num(sines(*found.halves) / 2, nan=1.0)
+    uncertainty = np.full(U.shape[0], fitted.residual) if exact else halves
     uncertainty[:m] = 0.0
     order = canonical_order(components, spread)
     pairs = pairs[np.ix_(order, order)]

@@ -299,6 +299,9 @@ def untangle(
         if np.any(wrong) and chances > 0:
             chances -= 1  # a group that held a wrong atom can be solved without it
         elif known.atoms.shape[0] <= before:
+            if np.any(wrong):
+                rest = _complement(known.atoms, r)
+                inside = cloud.seen_in(rest)
             guess = _neighbourhoods(inside, rng) @ rest if thorough else rest
             return Untangled(np.concatenate((known.axes, guess)), known, tangled(inside))
 

@@ -5,7 +5,7 @@ of largest magnitude span the ``a_i a_i'``, also for ``n`` several times the dim
 by subspace power (``algorithms.subspace_power``).  Weights that fall with the norm of a sample make it far less noisy:
 not exactly, as for orthonormal atoms, since the norm depends on the signs of the coefficients too, but where few atoms
 are active at a time nearly so.  No temperature is best for all data: several are tried, and what any of them certifies
-counts.
+counts, unless a stronger one contradicts it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from quartic.algorithms.temper import Tempering, tempering
 from quartic.algorithms.truncate import Spectrum, full_spectrum
 from quartic.moments import FourthMoment, Frame
 from quartic.samples import Samples
-from quartic.search import Certified, Halved
+from quartic.search import Certified, Halved, may_be_gaussian
 from quartic.tensors.factored import FactoredTensor
 
 SHARES = (0.5, 0.3, 0.75, 0.95, 0.15)  # of the effective sample size that weights leave: the temperatures, in turn
@@ -39,8 +39,10 @@ SIGNIFICANT = 4.0  # standard errors, from which on what is left of a cumulant i
 JUDGES = 4000  # samples that tell the standard error
 CHECK = 8  # times the samples in which atoms were counted: so many say whether more are left
 FULLEST = 0.8  # of the packed dimension: the largest number of atoms that is proposed
+FEW = 2  # times the packed dimension: effective samples of a half, below which it certifies nothing
 ONE = 0.9  # squared cosine of two estimates of one atom
-LIKELY = 0.9  # F of all axes, from which on they may be a complete dictionary
+LIKELY = 0.9  # F, from which on a maximum may be an atom
+CLEARER = 2.0  # times the drop of a spectrum after as many eigenvalues as dimensions: then there are more atoms
 CODED, CODED_LEAST = 100, 8000  # times n, and at least: samples that refine the dictionary
 HELD_OUT = 4  # one in so many of them judges the refinement
 BIAS = 0.15  # radians by which weights may turn an atom; measured, up to 0.07 at the strongest, twice that is taken
@@ -73,7 +75,7 @@ class Trial:
     found : Certified
         Vectors and their certificates, ``rank`` at most, known ones first.
     halves : list of ndarray
-        The same vectors as each half of the samples alone has them.
+        The same vectors as each half of the samples alone has them; NaN where it can not be told.
     rank : int
         Dimensions of the span.
     given : Tempered
@@ -89,6 +91,10 @@ class Trial:
         """How many are."""
         return int(np.sum(is_certified(self.found.bounds)))
 
+    def beside(self, m: int) -> tuple[np.ndarray, ...]:
+        """All but the first ``m``, which are known: vectors, bounds, and the halves' vectors."""
+        return tuple(x[m:] for x in (self.found.atoms, self.found.bounds, *self.halves))
+
     @property
     def full(self) -> bool:
         """Whether every dimension of the span holds a certified atom."""
@@ -102,22 +108,37 @@ class Overcomplete:
     Attributes
     ----------
     found : Certified
-        ``n`` unit rows in whitened coordinates with their certificates, 0 where nothing is proven.
+        ``n`` unit rows in whitened coordinates with their certificates, 0 where nothing is proven; known ones first.
     halves : list of ndarray
-        The same as each half of the samples has them, ``(n, r)`` each.
+        The same as each half of the samples has them, ``(n, r)`` each; NaN where it can not be told.
     best : Trial
-        The temperature that certifies most.
-    reason, rank_reason : str
-    settled : bool
-        Whether these atoms are known to leave nothing but sampling error.
+        The temperature that certifies most, or that counts most atoms.
+    temperatures : int
+        How many were tried.
+    settled : bool or None
+        Whether nothing but sampling error is seen beyond these atoms; None where their number was given.
     """
 
     found: Certified
     halves: list[np.ndarray]
     best: Trial
-    reason: str
-    rank_reason: str
-    settled: bool = False
+    temperatures: int
+    settled: bool | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why no more samples were used."""
+        n = self.found.atoms.shape[0]
+        return f"{self.certified} of {n} atoms are certified, by {self.temperatures} temperatures"
+
+    @property
+    def rank_reason(self) -> str:
+        """Why so many atoms."""
+        if self.settled is None:
+            return "given"
+        n = self.found.atoms.shape[0]
+        rest = "no more than sampling error is seen" if self.settled else "something that is no atom is left"
+        return f"{self.certified} of {n} atoms are certified, in spans of as many dimensions, and beyond them {rest}"
 
     @property
     def certified(self) -> int:
@@ -135,7 +156,7 @@ class Overcomplete:
 
     def witnessed(self, other: Tempered) -> Overcomplete:
         """Without the certificates that other weights contradict."""
-        return replace(self, found=witnessed(self.found, other.spectrum.head(self.found.atoms.shape[0])))
+        return replace(self, found=uncontradicted(self.found, other.spectrum.head(self.found.atoms.shape[0])))
 
 
 def trial_of(
@@ -147,9 +168,13 @@ def trial_of(
     some = maxima(span, rng, known, starts=normalised(starts.astype(span.like.dtype)), patience=patience)
     order = np.concatenate((np.arange(m), m + np.argsort(-some.values[m:], kind="stable")))[:k]
     U = some.vectors[order].astype(np.float64)
-    halves, bounds = split_caps(U, [spectrum.head(k) for spectrum in given.halves])
-    if some.vectors.shape[0] > k:
-        bounds[:] = 0.0  # more rank-one elements than dimensions: not the span of atoms
+    halves, bounds = [np.full_like(U, np.nan)] * 2, np.zeros(U.shape[0])
+    N = packed_dim(given.moment.dim)
+    # Fewer samples than dimensions of Sym2 have any span; more rank-one elements than dimensions are no span of atoms,
+    # and a span that is everything proves nothing.
+    if np.all(given.moment.effective >= FEW * N) and some.vectors.shape[0] <= k < N:
+        halves, bounds = split_caps(U, [spectrum.head(k) for spectrum in given.halves])
+        bounds = np.where(may_be_gaussian(given.moment, U), 0.0, bounds)
     bounds[:m] = 1.0
     return Trial(Certified(U, bounds), halves, k, given)
 
@@ -177,6 +202,7 @@ def split_caps(U: np.ndarray, spans: list[FactoredTensor]) -> tuple[list[np.ndar
         B = climb(own, normalised(U.astype(own.like.dtype)))
         F, _, second = derivatives(other, B)
         F, steepest = (np.asarray(x, dtype=np.float64) for x in (F, np.linalg.eigvalsh(second)[:, -1]))
+        steepest += np.sqrt(np.finfo(second.dtype).eps)  # what is flat but for rounding is flat
         B = B.astype(np.float64)
         angle = BIAS + cap_angle(1 - F, F, steepest) + np.arccos(np.clip(np.abs(np.sum(B * U, axis=1)), 0.0, 1.0))
         best = np.minimum(best, np.cos(np.minimum(angle, np.pi / 2)) ** 2)
@@ -210,7 +236,6 @@ class Ladder:
         self.shares = shares if beta is None else shares[:1]
         N = packed_dim(frame.dim)
         self.first = min(1.0, max(FIRST * N, CHEAP / N**2) / data.count)  # part of the samples to begin with
-        self._squares = data.squared_norms(data.about(FIRST * N), frame)
         self._tempers: dict[float, Tempering] = {}
         self._moments: dict[float, FourthMoment] = {}
         self._seen: dict[float, float] = {}
@@ -225,19 +250,25 @@ class Ladder:
         seen = self._seen.get(share, 0.0)
         if part > seen:
             with self.stages("moment"):
-                moment = self._moments.setdefault(share, FourthMoment(self.frame, np.float32))
                 rows = self.data.chosen(seen, part if part < 1 else 2.0)
                 weights = self.temper(share).weights(self.data.squared_norms(rows, self.frame)) * self.data.weight(rows)
-                moment.update(self.data.Y[rows], weights, index=rows)
+                moment = FourthMoment(self.frame, np.float32).update(self.data.Y[rows], weights, index=rows)
+                if share in self._moments:
+                    moment.merge(self._moments[share])
                 spectrum = full_spectrum(moment.cumulant())
-            self._seen[share] = part
+            self._seen[share], self._moments[share] = part, moment
             self._given[share] = Tempered(moment, spectrum, self.temper(share).beta, moment.count)
         return self._given[share]
+
+    @cached_property
+    def _some_squares(self) -> np.ndarray:
+        """``||z||^2`` of some samples."""
+        return self.data.squared_norms(self.data.about(FIRST * packed_dim(self.frame.dim)), self.frame)
 
     def temper(self, share: float) -> Tempering:
         """The weights."""
         if share not in self._tempers:
-            temper = tempering(self._squares, share)
+            temper = tempering(self._some_squares, share)
             self._tempers[share] = temper if self.beta is None else Tempering(self.beta, temper.least)
         return self._tempers[share]
 
@@ -245,8 +276,8 @@ class Ladder:
 def looks_overcomplete(ladder: Ladder, rng: np.random.Generator) -> bool:
     """Whether a first look at the spectrum of the cumulant shows more atoms than dimensions.
 
-    Its sharpest drop, from the ``r``-th eigenvalue on, comes after more than ``r`` then; and the span of the first
-    ``r`` is not full of orthogonal atoms, as whitened ones are where there are no more.
+    Its sharpest drop, from the ``r``-th eigenvalue on, comes after more than ``r`` then.  If the ``r``-th is not much
+    less sharp, and the span of the first ``r`` is full of orthogonal atoms, as whitened ones are, there are no more.
     """
     r = ladder.frame.dim
     if packed_dim(r) > COUNT_LIMIT:
@@ -257,6 +288,8 @@ def looks_overcomplete(ladder: Ladder, rng: np.random.Generator) -> bool:
         from_r = drops(magnitude, int(FULLEST * magnitude.shape[0]), 1e-12 * magnitude[0])[r - 1 :]
         if from_r.size < 2 or np.argmax(from_r) == 0 or np.max(from_r) < DROP:
             return False
+        if np.max(from_r) > CLEARER * from_r[0]:
+            return True
         span = spectrum.head(r).flattened()
         axes = recover(span, rng)
         return bool(axes.shape[0] < r or np.min(energies(span, axes)) < LIKELY)
@@ -276,15 +309,15 @@ def overcomplete_stage(
                 done = pool is not None and pool.certified == n
             else:
                 pool = counted(ladder, part, known, rng, starts, progress)
-                done = pool is not None and pool.settled
+                done = pool is not None and pool.settled is True
             if done or part == 1:
                 if n is None and pool is not None and not pool.settled:
                     pool = extended(pool, ladder, part, known, rng, progress)
-                return pool if pool is None or ladder.beta is None else alone(pool, ladder, part)
+                return pool if pool is None or ladder.beta is None else one_temperature(pool, ladder, part)
         last, part = pool, min(1.0, 2 * part)
 
 
-def alone(pool: Overcomplete, ladder: Ladder, part: float) -> Overcomplete:
+def one_temperature(pool: Overcomplete, ladder: Ladder, part: float) -> Overcomplete:
     """What one temperature that was asked for proves: what strong weights do not contradict."""
     strong = Ladder(ladder.data, ladder.frame, ladder.stages).at(min(COUNTING), part)
     return pool.witnessed(strong).if_most()
@@ -304,7 +337,9 @@ def counted(
     """
     best, settled = None, False
     strongest: Tempered | None = None
+    tried = 0
     for given in ladder.upto(part):
+        tried += 1
         strongest = given if strongest is None or given.beta > strongest.beta else strongest
         for k in proposals(given):
             if best is None or k > best.rank:
@@ -320,8 +355,7 @@ def counted(
             break
     if best is None or strongest is None:
         return None
-    why = f"{best.rank} atoms are certified, in a span of as many dimensions"
-    pool = Overcomplete(best.found, best.halves, best, why, why, settled)
+    pool = Overcomplete(best.found, best.halves, best, tried, settled)
     return pool if best.given.beta >= strongest.beta else pool.witnessed(strongest)
 
 
@@ -334,7 +368,7 @@ def leaves_more(ladder: Ladder, part: float, U: np.ndarray) -> bool:
     """
     mildest = max(ladder.shares)
     given = ladder.at(mildest, part)
-    n = U.shape[0]
+    n, count = U.shape[0], given.samples * given.moment.effective / np.sum(given.moment.effective)
     rest = []
     for h, spectrum in enumerate(given.halves):
         span = spectrum.head(n)
@@ -348,12 +382,13 @@ def leaves_more(ladder: Ladder, part: float, U: np.ndarray) -> bool:
     rows = data.about(JUDGES)
     Z = frame.whiten(data.Y[rows], np.float64)
     w = ladder.temper(mildest).weights(np.sum(Z * Z, axis=1)) * data.weight(rows)
-    features, count = pack_rank_one(Z), given.moment.effective
+    features = pack_rank_one(Z)
     for own, other, m in ((rest[0], rest[1], count[1]), (rest[1], rest[0], count[0])):
         values, vectors = np.linalg.eigh(own)
         top = int(np.argmax(np.abs(values)))
         X = vectors[:, top]
-        error = np.std(w * (X @ features) ** 2) / np.mean(w) / np.sqrt(m)
+        adds = (X @ features) ** 2
+        error = np.std(w * (adds - np.average(adds, weights=w))) / np.mean(w) / np.sqrt(m)
         if np.sign(values[top]) * (X @ other @ X) > SIGNIFICANT * error:
             return True
     return False
@@ -377,23 +412,21 @@ def extended(
         settled = not leaves_more(ladder, part, more.found.atoms)
         if more.certified < n - 1 or (more.certified < n and not settled):
             break
-        why = f"{more.certified} atoms are certified, in spans of as many dimensions"
-        if more.certified < n:
-            why += "; without one more, more than sampling error would be left"
-        pool = replace(more, reason=why, rank_reason=why, settled=settled)
+        pool = replace(more, settled=settled)
     return pool
 
 
-def witnessed(found: Certified, span: FactoredTensor) -> Certified:
+def uncontradicted(found: Certified, span: FactoredTensor) -> Certified:
     """Without the certificates that the span of other weights contradicts.
 
-    Where atoms occur together mild weights have maxima at sums of them too; from an atom no weights lead away.
+    Where atoms occur together mild weights have maxima at sums of them too; from an atom no weights lead away, unless
+    they lead nowhere.
     """
     B = climb(span, normalised(found.atoms.astype(span.like.dtype)))
     F, _, second = derivatives(span, B)
-    summit = np.linalg.eigvalsh(second)[:, -1] < 2 * F  # between two atoms there is a saddle
-    stays = summit & (np.sum(B * found.atoms, axis=1) ** 2 >= ONE)
-    return Certified(found.atoms, np.where(stays, found.bounds, 0.0))
+    saddle = np.linalg.eigvalsh(second)[:, -1] > 2 * F  # as there is between two atoms
+    moved = np.sum(B * found.atoms, axis=1) ** 2 < ONE
+    return Certified(found.atoms, np.where(saddle | (moved & (F > LIKELY)), 0.0, found.bounds))
 
 
 def pooled(
@@ -405,7 +438,10 @@ def pooled(
     patience: int = VAIN,
     progress: Callable[[int], None] | None = None,
 ) -> Overcomplete:
-    """The atoms that any temperature certifies, each once; filled up to ``n`` with what is only likely, or a guess."""
+    """The known atoms, and those that any temperature certifies, each once; then what is only likely, or a guess.
+
+    What stronger weights, that were tried before, contradict is not certified.
+    """
     trials: list[Trial] = []
     m = known.shape[0]
     strongest: Tempered | None = None
@@ -414,29 +450,26 @@ def pooled(
         if strongest is None or given.beta >= strongest.beta:
             strongest = given
         else:
-            trial = replace(trial, found=witnessed(trial.found, strongest.spectrum.head(n)))
+            trial = replace(trial, found=uncontradicted(trial.found, strongest.spectrum.head(n)))
         trials.append(trial)
         starts = trials[-1].found.atoms if starts.shape[0] == 0 else starts
         trials.sort(key=lambda t: -t.certified)
-        skip = [m if i else 0 for i in range(len(trials))]  # known atoms come from the first
-        atoms = np.concatenate([t.found.atoms[k:] for k, t in zip(skip, trials, strict=True)])
-        bounds = np.concatenate([t.found.bounds[k:] for k, t in zip(skip, trials, strict=True)])
-        # Known ones first, then by certificate; those without are in the order of their F.
+        columns = zip(*(t.beside(m) for t in trials), strict=True)
+        atoms, bounds, *halves = (np.concatenate(column) for column in columns)
+        # By certificate; those without are in the order of their F.
         place = np.arange(atoms.shape[0])
-        score = np.where(is_certified(bounds), bounds, -place) + 2.0 * (place < m)
-        rows = distinct(atoms, score - np.min(score, initial=0.0), place >= 0, atoms[:0], ONE)[:n]
-        certified = int(np.sum(is_certified(bounds[rows])))
+        score = np.where(is_certified(bounds), bounds, -place)
+        rows = distinct(atoms, score - np.min(score, initial=0.0), place >= 0, known, ONE)[: n - m]
+        certified = m + int(np.sum(is_certified(bounds[rows])))
         if progress is not None:
             progress(certified)
         if certified == n:
             break
-    halves = [np.concatenate([t.halves[h][k:] for k, t in zip(skip, trials, strict=True)])[rows] for h in (0, 1)]
-    atoms, bounds = atoms[rows], bounds[rows]
-    guess = normalised(rng.standard_normal((n - atoms.shape[0], atoms.shape[1])))  # where there are no maxima left
-    atoms, halves = np.concatenate((atoms, guess)), [np.concatenate((half, guess)) for half in halves]
-    bounds = np.concatenate((bounds, np.zeros(guess.shape[0])))
-    reason = f"{certified} of {n} atoms are certified, by {len(trials)} temperatures"
-    return Overcomplete(Certified(atoms, bounds), halves, trials[0], reason, "given")
+    guess = normalised(rng.standard_normal((n - m - rows.shape[0], known.shape[1])))  # where there are no maxima left
+    atoms = np.concatenate((known, atoms[rows], guess))
+    halves = [np.concatenate((known, A[rows], np.full_like(guess, np.nan))) for A in halves]
+    bounds = np.concatenate((np.ones(m), bounds[rows], np.zeros(guess.shape[0])))
+    return Overcomplete(Certified(atoms, bounds), halves, trials[0], len(trials))
 
 
 def refine_codes(

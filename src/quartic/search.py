@@ -163,21 +163,29 @@ class Search:
         """Certificates of atoms ``U (m, r)``, unit rows, however they were found.
 
         A direction that may be Gaussian has none: the span was asked for ``n`` dimensions, and holds noise where there
-        are fewer atoms.  The kurtosis of ``m`` Gaussians of variance ``c`` errs by ``c^2 sqrt(24 / m)``.
+        are fewer atoms.
         """
         if not self.halves:
             return np.zeros(U.shape[0])
         wrong = self._doubted(U)
         if self.local is None:
-            T = self.moment.cumulant()
-            values = np.abs(to_numpy(evaluate(T, U.astype(T.like.dtype)).values))
-            variance = np.sum((U @ self.moment.covariance()) * U, axis=1)
-            wrong |= values <= SIGNIFICANT * variance**2 * np.sqrt(24 / self.moment.effective.sum())
+            wrong |= may_be_gaussian(self.moment, U)
             bounds = half_bounds(U, self.halves)
         else:
             # Supports are tangled: local tempering knows better than the top of the spectrum.
             bounds = self.local.prove(U)
         return np.where(wrong | contradicted(U, bounds, TILT), 0.0, bounds)
+
+
+def may_be_gaussian(moment: Halved, U: np.ndarray) -> np.ndarray:
+    """Along which unit rows ``U (m, r)`` the kurtosis is no larger than its sampling error.
+
+    The kurtosis of ``m`` Gaussians of variance ``c`` errs by ``c^2 sqrt(24 / m)``.
+    """
+    T = moment.cumulant()
+    values = np.abs(to_numpy(evaluate(T, U.astype(T.like.dtype)).values))
+    variance = np.sum((U @ moment.covariance()) * U, axis=1)
+    return np.asarray(values <= SIGNIFICANT * variance**2 * np.sqrt(24 / moment.effective.sum()))
 
 
 def search(

@@ -58,7 +58,7 @@ def spectral_stage(
 ) -> Spectral:
     """The spectral stage on a subsample that doubles until every atom is certified, or it is large enough.
 
-    ``beta`` sets the weights ``exp(-beta ||z||^2)``; when it is 0, plain moments are all that is used.
+    ``beta`` sets the weights ``exp(-beta ||z||^2)``; when it is 0, atoms come from plain moments alone.
     """
     m = data.count
     size = min(m, max(SUBSAMPLE * frame.dim**2, SPARSE_ROWS * n, SPARSE_LEAST))
@@ -89,13 +89,18 @@ def spectral_stage(
             found = replace(search(moment, n, known, rng, progress, polish), doubt=lenient)
         lost = found.certified < n and n == frame.dim
         if lost and tangled(cloud.seen_in(complete(found.atoms, n, n, rng))):
-            sure = convincing(found.atoms[known.shape[0] :], found.certificates[known.shape[0] :])
-            found = replace(found, doubt=partial(doubtful, cloud, sceptical=True))
-            if beta != 0:
+            sceptic = partial(doubtful, cloud, sceptical=True)
+            if beta == 0:
+                found = replace(found, doubt=sceptic)
+            else:
                 with stages("untangle") as progress:
+                    others = slice(known.shape[0], None)
+                    sure = convincing(found.atoms[others], found.certificates[others])
                     given = Certified(known, np.ones(known.shape[0])).and_also(sure)
                     result = untangle(cloud, given, rng, progress, thorough=last)
-                found = replace(found, atoms=result.atoms, local=result.certified, tangled=result.tangled)
+                found = replace(
+                    found, atoms=result.atoms, local=result.certified, tangled=result.tangled, doubt=sceptic
+                )
         # Where local tempering was needed the refinement may move atoms by their error, so that it must be small.
         if last or np.sum(found.certificates > (CERTIFIED if found.local is None else AMPLE)) == n:
             break
