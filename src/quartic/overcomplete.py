@@ -278,21 +278,32 @@ def looks_overcomplete(ladder: Ladder, rng: np.random.Generator) -> bool:
 
     Its sharpest drop, from the ``r``-th eigenvalue on, comes after more than ``r`` then.  If the ``r``-th is not much
     less sharp, and the span of the first ``r`` is full of orthogonal atoms, as whitened ones are, there are no more.
+    Where there is no sharp drop, more samples and milder weights are looked at: many atoms in few dimensions show late.
     """
-    r = ladder.frame.dim
-    if packed_dim(r) > COUNT_LIMIT:
+    if packed_dim(ladder.frame.dim) > COUNT_LIMIT:
         return False
-    spectrum = ladder.at(ladder.shares[0], ladder.first).spectrum
-    with ladder.stages("search"):
-        magnitude = np.abs(spectrum.values)
-        from_r = drops(magnitude, int(FULLEST * magnitude.shape[0]), 1e-12 * magnitude[0])[r - 1 :]
-        if from_r.size < 2 or np.argmax(from_r) == 0 or np.max(from_r) < DROP:
-            return False
-        if np.max(from_r) > CLEARER * from_r[0]:
-            return True
-        span = spectrum.head(r).flattened()
-        axes = recover(span, rng)
-        return bool(axes.shape[0] < r or np.min(energies(span, axes)) < LIKELY)
+    for share, part in ((ladder.shares[0], ladder.first), (max(ladder.shares), min(1.0, CHECK * ladder.first))):
+        spectrum = ladder.at(share, part).spectrum
+        with ladder.stages("search"):
+            seen = _shows_more(spectrum, ladder.frame.dim, rng)
+        if seen is not None:
+            return seen
+    return False
+
+
+def _shows_more(spectrum: Spectrum, r: int, rng: np.random.Generator) -> bool | None:
+    """Whether a spectrum shows more than ``r`` atoms; None where it has no sharp drop."""
+    magnitude = np.abs(spectrum.values)
+    from_r = drops(magnitude, int(FULLEST * magnitude.shape[0]), 1e-12 * magnitude[0])[r - 1 :]
+    if from_r.size < 2:
+        return False
+    if np.max(from_r) < DROP:
+        return None
+    if np.argmax(from_r) == 0 or np.max(from_r) > CLEARER * from_r[0]:
+        return bool(np.argmax(from_r) > 0)
+    span = spectrum.head(r).flattened()
+    axes = recover(span, rng)
+    return bool(axes.shape[0] < r or np.min(energies(span, axes)) < LIKELY)
 
 
 def overcomplete_stage(
