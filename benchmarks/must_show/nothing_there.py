@@ -15,8 +15,10 @@ No component is certified.
 
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import quartic
 from benchmarks import report
@@ -104,21 +106,27 @@ TENSORS = {draw.__name__: of_tensors(draw) for draw in (gaussian, symmetric, ide
 SAMPLES = {draw.__name__: of_samples(draw) for draw in (gaussian_samples, scale_mixture, student)}
 
 
+def row_of(kind, seed):
+    warnings.simplefilter("ignore")  # that nothing is found is what is expected
+    return {"kind": kind, "seed": seed, **(TENSORS | SAMPLES)[kind](seed)}
+
+
 def main(argv=None):
     parser = report.options(__doc__)
+    parser.add_argument("--jobs", type=int, default=2, help="runs at a time (default 2)")
     parser.add_argument("--runs", type=int, help="runs on tensors, and as many on samples (default 500)")
     args = parser.parse_args(argv)
     bars = report.Bars("nothing_there", args)
-    warnings.simplefilter("ignore")  # that nothing is found is what is expected
     rows, lines = [], []
     jobs = [
-        (kind, run, range(number, args.runs or (len(kinds) if args.quick else 500), len(kinds)))
+        (kind, range(number, args.runs or (len(kinds) if args.quick else 500), len(kinds)))
         for kinds in (TENSORS, SAMPLES)
-        for number, (kind, run) in enumerate(kinds.items())
+        for number, kind in enumerate(kinds)
     ]
-    for kind, run, seeds in jobs:
+    pool = ProcessPoolExecutor(args.jobs, initializer=threadpool_limits, initargs=(1,))
+    for kind, seeds in jobs:
         start = time.perf_counter()
-        mine = [{"kind": kind, "seed": seed, **run(seed)} for seed in seeds]
+        mine = list(pool.map(row_of, [kind] * len(seeds), seeds))
         seconds = time.perf_counter() - start
         wrong = [row for row in mine if row["certified"]]
         found = sum(row["found"] for row in mine)
@@ -126,6 +134,7 @@ def main(argv=None):
         rows += mine
         held = f"{len(wrong)} of {len(mine)} runs"
         bars.judge(f"{kind}: nothing certified", not wrong, held + "".join(f", seed {row['seed']}" for row in wrong))
+    pool.shutdown()
     print(report.table(["kind", "runs", "found", "certified", "runs with any", "seconds"], lines))
     return bars.close(rows=rows)
 
