@@ -238,13 +238,9 @@ def asymmetric(cloud: Cloud, axes: np.ndarray, *, strict: bool = False) -> np.nd
     for place, (axis, scatter) in enumerate(zip(axes, unpack(happens), strict=True)):
         scatter[axis], scatter[:, axis] = 0.0, 0.0
         V = Z @ np.linalg.eigh(scatter)[1][:, -BESIDE:]
-        signal = cloud.weights * Z[:, axis]
-        # Eigenvectors are arbitrary where eigenvalues are equal, as they are beside the sum of three atoms.
-        cube = np.einsum("mi,mj,mk->ijk", V * signal[:, None], V, V, optimize=True)
-        V = np.concatenate((V, V @ _steepest(cube)[:, None]), axis=1)
         i, j, k = np.array(list(combinations_with_replacement(range(V.shape[1]), 3))).T
         cubic = V[:, i] * V[:, j] * V[:, k]
-        values = signal[:, None] * cubic
+        values = (cloud.weights * Z[:, axis])[:, None] * cubic
         scale = np.sqrt(np.sum((cloud.weights * Z[:, axis] ** 2)[:, None] * V[:, i] ** 2, axis=0)) * np.sqrt(
             np.sum(cloud.weights[:, None] * V[:, j] ** 2 * V[:, k] ** 2, axis=0)
         )
@@ -252,16 +248,6 @@ def asymmetric(cloud: Cloud, axes: np.ndarray, *, strict: bool = False) -> np.nd
         seen = (total > SIGNIFICANT * error) & (total > MATTERS * scale)
         out[place] = bool(np.any(seen | (strict & (total + 2 * error > AT_MOST * scale))))
     return out
-
-
-def _steepest(cube: np.ndarray) -> np.ndarray:
-    """The unit ``v (k,)`` of largest ``|<cube, v^(x3)>|`` in the planes of any two axes, up to 7 degrees."""
-    k = cube.shape[0]
-    i, j = np.triu_indices(k, 1) if k > 1 else (np.zeros(1, dtype=int),) * 2
-    angle = np.linspace(0, np.pi, 12, endpoint=False)[:, None, None]
-    V = (np.cos(angle) * np.eye(k)[i] + np.sin(angle) * np.eye(k)[j]).reshape(-1, k)
-    V = V / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    return np.asarray(V[np.argmax(np.abs(np.einsum("ijk,mi,mj,mk->m", cube, V, V, V, optimize=True)))])
 
 
 def tangled(cloud: Cloud) -> bool:
