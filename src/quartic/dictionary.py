@@ -16,7 +16,6 @@ import numpy as np
 from quartic._arrays import from_numpy, pack_rank_one, packed_dim, to_numpy
 from quartic._progress import Progress, Stages
 from quartic.algorithms.certify import is_certified
-from quartic.algorithms.postprocess import evaluate
 from quartic.algorithms.recover import polar
 from quartic.algorithms.refine import pair_moments, sines
 from quartic.algorithms.together import correlations_of_pairs, groups, least_correlation, tau_of_pairs
@@ -41,6 +40,7 @@ from quartic.overcomplete import (
     Overcomplete,
     Tempered,
     code_moments,
+    fitted_weights,
     looks_overcomplete,
     overcomplete_stage,
     pooled,
@@ -238,7 +238,7 @@ def known_rows(known: np.ndarray | None, frame: Frame, n: int) -> np.ndarray:
         return np.zeros((0, frame.dim))
     if known.shape[0] > n:
         raise ValueError(
-            f"known_components holds {known.shape[0]} atoms, more than the {n} that are looked for: give n_components."
+            f"known_components holds {known.shape[0]} atoms, more than the {n} that are looked for: raise n_components."
         )
     rows = known @ frame.forward
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
@@ -417,10 +417,8 @@ def cumulant_pairs(T: FourTensor, U: np.ndarray) -> np.ndarray:
 
 def residual_norm(T: FourTensor, U: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, float]:
     """``<T, u^(x4)>`` for the rows of ``U``, and the norm of what least-squares weights for them leave of ``T``."""
-    B = from_numpy(U, T.like, T.like.dtype)
-    values = np.asarray(to_numpy(evaluate(T, B).values), dtype=np.float64)
-    weights = np.linalg.lstsq((U @ U.T) ** 4, values, rcond=None)[0]
-    return values, spectral_norm(deflate(T, weights, B), rng)
+    values, weights = fitted_weights(T, U)
+    return values, spectral_norm(deflate(T, weights, from_numpy(U, T.like, T.like.dtype)), rng)
 
 
 def uncertainties(refined: Refined, frame: Frame) -> np.ndarray:

@@ -16,9 +16,10 @@ from functools import cached_property
 
 import numpy as np
 
-from quartic._arrays import pack_rank_one, packed_dim
+from quartic._arrays import from_numpy, pack_rank_one, packed_dim, to_numpy
 from quartic._progress import Stages
 from quartic.algorithms.certify import cap_angle, is_certified
+from quartic.algorithms.postprocess import evaluate
 from quartic.algorithms.recover import distinct, recover
 from quartic.algorithms.select import drops
 from quartic.algorithms.sparse_code import Fitted, fit, most_atoms, pursue
@@ -28,10 +29,11 @@ from quartic.algorithms.truncate import Spectrum, full_spectrum
 from quartic.moments import FourthMoment, Frame
 from quartic.samples import Samples
 from quartic.search import Certified, Halved, may_be_gaussian
+from quartic.tensors.base import FourTensor
 from quartic.tensors.factored import FactoredTensor
 
 SHARES = (0.5, 0.3, 0.75, 0.95, 0.15)  # of the effective sample size that weights leave: the temperatures, in turn
-COUNTING = (0.5, 0.3, 0.75, 0.95)  # those that count atoms: the strongest can make some that are none
+COUNTING = SHARES[:-1]  # those that count atoms: the strongest can make some that are none
 FIRST = 32  # times the packed dimension: samples at first; they double until every atom is certified
 CHEAP = 2.5e9  # multiplications of a moment that are not worth saving: a twentieth of a second
 DROP, TRIALS = 1.2, 3  # least ratio of a proposed cut of a spectrum, and how many of the sharpest are tried
@@ -386,9 +388,7 @@ def leaves_more(ladder: Ladder, part: float, U: np.ndarray) -> bool:
         B = climb(span, normalised(U.astype(span.like.dtype))).astype(np.float64)
         T = given.moment.cumulant(h)
         features = pack_rank_one(B)
-        values = np.sum(features * np.asarray(T.apply(features)), axis=0)
-        weights = np.linalg.lstsq((B @ B.T) ** 4, values, rcond=None)[0]
-        rest.append(np.asarray(T.to_packed()) - (features * weights) @ features.T)
+        rest.append(np.asarray(T.to_packed()) - (features * fitted_weights(T, B)[1]) @ features.T)
     data, frame = ladder.data, ladder.frame
     rows = data.about(JUDGES)
     Z = frame.whiten(data.Y[rows], np.float64)
@@ -403,6 +403,12 @@ def leaves_more(ladder: Ladder, part: float, U: np.ndarray) -> bool:
         if np.sign(values[top]) * (X @ other @ X) > SIGNIFICANT * error:
             return True
     return False
+
+
+def fitted_weights(T: FourTensor, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``<T, u^(x4)>`` for the rows of ``U (n, r)``, and the weights with which these fit ``T`` best."""
+    values = np.asarray(to_numpy(evaluate(T, from_numpy(U, T.like, T.like.dtype)).values), dtype=np.float64)
+    return values, np.linalg.lstsq((U @ U.T) ** 4, values, rcond=None)[0]
 
 
 def extended(
@@ -446,7 +452,6 @@ def pooled(
     known: np.ndarray,
     rng: np.random.Generator,
     starts: np.ndarray,
-    patience: int = VAIN,
     progress: Callable[[int], None] | None = None,
 ) -> Overcomplete:
     """The known atoms, and those that any temperature certifies, each once; then what is only likely, or a guess.
@@ -457,7 +462,7 @@ def pooled(
     m = known.shape[0]
     strongest: Tempered | None = None
     for given in tempered:
-        trial = trial_of(given, n, known, rng, starts, patience)
+        trial = trial_of(given, n, known, rng, starts)
         if strongest is None or given.beta >= strongest.beta:
             strongest = given
         else:
