@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench bench-gpu clean
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -46,6 +46,9 @@ format: .venv/.lint
 bench: .venv/.bench  ## the benchmark, all solvers on dense tensors and on samples; results are kept as data
 	$(BIN)/python -m benchmarks dense
 	$(BIN)/python -m benchmarks samples
+
+bench-gpu: .venv/.bench  ## the figures on whatever CUDA device is there, with the PyTorch that is installed
+	$(BIN)/python -m benchmarks.must_show.gpu
 
 clean:
 	rm -rf .venv out build dist .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov

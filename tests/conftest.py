@@ -1,6 +1,9 @@
-"""Seeds and array libraries that the tests run over.
+"""Seeds, array libraries and the device that the tests run over.
 
 ``QUARTIC_TEST_SEEDS`` widens the seeds: ``QUARTIC_TEST_SEEDS=0-19``, or ``3,7,20-29``.
+
+``QUARTIC_TEST_DEVICE=cuda`` runs the tests that are written for every array library with those that have a GPU:
+PyTorch, CuPy and JAX, whichever are installed.  The others say nothing about a device, and are left out.
 """
 
 import importlib
@@ -9,9 +12,13 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn's array dispatch asks for it, before SciPy is loaded
+
 import hypothesis
 import numpy as np
 import pytest
+
+from quartic._arrays import on_host, to_numpy
 
 # The same examples in every run; a run over many seeds draws new ones.
 hypothesis.settings.register_profile(
@@ -43,6 +50,9 @@ def rng(seed):
     return np.random.default_rng(seed)
 
 
+DEVICE = os.environ.get("QUARTIC_TEST_DEVICE", "cpu")
+
+
 @dataclass(frozen=True)
 class Library:
     """An array library, and the way there from NumPy and back."""
@@ -51,25 +61,48 @@ class Library:
     xp: Any
 
     def asarray(self, x, dtype=None):
-        """The values of a NumPy array, in this library."""
-        return self.xp.asarray(np.array(x, dtype=dtype))
+        """The values of a NumPy array, in this library, on the device of the tests."""
+        x = np.array(x, dtype=dtype)
+        return self.xp.asarray(x, device=DEVICE) if self.name == "torch" else self.xp.asarray(x)
 
     def numpy(self, x):
-        """The values of an array of this library, which it must be."""
-        assert self.owns(x), f"expected an array of {self.name}, got {type(x)}"
-        return x.numpy() if self.name == "torch" else np.asarray(x)
+        """The values of an array of this library, which it must be, on the device of the tests."""
+        assert self.owns(x), f"expected an array of {self.name} on {DEVICE}, got {type(x)}"
+        return to_numpy(x)
 
     def owns(self, x):
-        return isinstance(x, type(self.xp.asarray([0.0])))
+        mine = isinstance(x, type(self.xp.asarray([0.0])))
+        return mine and on_host(x) == (DEVICE == "cpu")
 
     def dtype(self, name):
         return getattr(self.xp, name)
 
+    @property
+    def exact(self):
+        """Whether it computes what NumPy does, bit by bit."""
+        return self.name in ("numpy", "array_api_strict")
+
+    def within(self, tolerance):
+        """A tolerance of answers, where a device draws random starts of its own: these show before the fixed point."""
+        return tolerance if DEVICE == "cpu" else max(tolerance, 2e-3)
+
 
 # NumPy and the strict reference always; a library that is installed by chance joins them.
-LIBRARIES = ["numpy", "array_api_strict"] + [name for name in ["torch"] if importlib.util.find_spec(name)]
+CANDIDATES = ["torch"] if DEVICE == "cpu" else ["torch", "cupy", "jax"]
+INSTALLED = [name for name in CANDIDATES if importlib.util.find_spec(name)]
+LIBRARIES = ["numpy", "array_api_strict", *INSTALLED] if DEVICE == "cpu" else INSTALLED
+
+
+def pytest_collection_modifyitems(config, items):
+    if DEVICE != "cpu":
+        mine = [item for item in items if "xp" in getattr(item, "fixturenames", ())]
+        config.hook.pytest_deselected(items=[item for item in items if item not in mine])
+        items[:] = mine
 
 
 @pytest.fixture(params=LIBRARIES)
 def xp(request):
+    if request.param == "jax":
+        importlib.import_module("jax").config.update("jax_enable_x64", True)
+        return Library("jax", importlib.import_module("jax.numpy"))
     return Library(request.param, importlib.import_module(request.param))

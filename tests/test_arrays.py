@@ -162,6 +162,10 @@ class TestRandomness:
         like = xp.asarray(np.zeros(1), dtype)
         drawn = qa.standard_normal(np.random.default_rng(seed), (4, 3), like)
         assert drawn.dtype == like.dtype
+        if not qa.on_host(like):  # a device draws its own, the same again from the same seed
+            again = qa.standard_normal(np.random.default_rng(seed), (4, 3), like)
+            np.testing.assert_array_equal(xp.numpy(drawn), xp.numpy(again))
+            return
         expected = qa.standard_normal(np.random.default_rng(seed), (4, 3), np.zeros(1))
         assert np.unique(expected).shape == (12,)
         np.testing.assert_allclose(xp.numpy(drawn), expected, rtol=1e-7)
@@ -247,3 +251,60 @@ class TestMemory:
         self._meminfo(monkeypatch, None)
         monkeypatch.delattr(os, "sysconf", raising=False)
         assert qa.available_memory() is None
+
+
+class TestWhereTheStandardHasNoWord:
+    """Each function gives what NumPy's own does, in every library."""
+
+    def test_quantiles_and_medians(self, seed, xp):
+        x = np.random.default_rng(seed).standard_normal((37, 5))
+        for q in (0.0, 0.3, 0.5, 0.99, 1.0):
+            np.testing.assert_allclose(xp.numpy(qa.quantile(xp.asarray(x), q)), np.quantile(x, q, axis=0), rtol=1e-12)
+        assert float(qa.median(xp.asarray(x))) == pytest.approx(np.median(x), rel=1e-12)
+        np.testing.assert_allclose(xp.numpy(qa.median(xp.asarray(x), axis=0)), np.median(x, axis=0), rtol=1e-12)
+
+    def test_elementwise(self, seed, xp):
+        rng = np.random.default_rng(seed)
+        x, t = rng.standard_normal((20, 4)), rng.random(4)
+        there = xp.asarray(t)
+        np.testing.assert_array_equal(xp.numpy(qa.clip(xp.asarray(x), -there, there)), np.clip(x, -t, t))
+        np.testing.assert_array_equal(xp.numpy(qa.maximum(xp.asarray(x), 0.1)), np.maximum(x, 0.1))
+        np.testing.assert_allclose(xp.numpy(qa.squared_norms(xp.asarray(x))), np.sum(x * x, axis=1), rtol=1e-12)
+        G = rng.standard_normal((3, 20, 4))
+        expected = np.einsum("kmi,lmi->ikl", G, G)
+        np.testing.assert_allclose(xp.numpy(qa.gram_of_each(xp.asarray(G))), expected, rtol=1e-12, atol=1e-12)
+
+    def test_rows_and_sums(self, seed, xp):
+        x = np.random.default_rng(seed).standard_normal((9, 3))
+        np.testing.assert_array_equal(xp.numpy(qa.take_rows(xp.asarray(x), np.array([4, 0, 4]))), x[[4, 0, 4]])
+        out = qa.add_to(xp.asarray(np.ones((2, 9, 3))), 1, xp.asarray(x))
+        np.testing.assert_array_equal(xp.numpy(out), np.stack((np.ones((9, 3)), 1 + x)))
+        assert qa.typed(xp.asarray(x), np.float32).dtype == xp.dtype("float32")
+
+    def test_products(self, seed, xp):
+        """Where nothing may be rounded, or the host multiplies, a product is the product."""
+        rng = np.random.default_rng(seed)
+        a, b = (xp.asarray(rng.standard_normal((30, 30)), "float32") for _ in range(2))
+        exact = xp.numpy(a).astype(np.float64) @ xp.numpy(b)
+        for allowed in (False, True):
+            with qa.reduced_precision(allowed):
+                close = 1e-5 if not allowed or qa.on_host(a) else 2e-2
+                np.testing.assert_allclose(xp.numpy(qa.product(a, b)), exact, atol=close * 30)
+                assert (qa.rough(a) is a) == (not allowed or xp.name != "torch" or qa.on_host(a))
+                with qa.full_precision():
+                    assert qa.rough(a) is a
+                    with qa.reduced_precision(True):
+                        assert qa.rough(a) is a, "what the user asks for is stronger than what a stage allows"
+
+    def test_memory(self, xp):
+        like = xp.asarray(np.zeros((4, 8)))
+        assert qa.free_memory(like) > 1e6
+        assert qa.rows_of(like, np.float64) >= qa.CHUNK
+
+    def test_packing_to_another_dtype(self, seed, xp):
+        for m in (7, 300):  # below and above what goes through gathers
+            B = np.random.default_rng(seed).standard_normal((m, 60))
+            there = qa.pack_rank_one(xp.asarray(B), xp.dtype("float32") if m == 300 else None)
+            np.testing.assert_allclose(
+                xp.numpy(there), literal_pack(np.einsum("mi,mj->mij", B, B)), rtol=1e-5, atol=1e-5
+            )

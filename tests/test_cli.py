@@ -352,7 +352,7 @@ def test_a_disk_that_fills_up_leaves_no_file(run, file, tmp_path, monkeypatch, o
 
 
 def test_a_tensor_too_large_for_memory_is_refused_with_the_figures(run, file, monkeypatch):
-    monkeypatch.setattr("quartic.tensors.packed.available_memory", lambda: 1000)
+    monkeypatch.setattr("quartic.tensors.packed.free_memory", lambda like: 1000)
     assert_refused(run("decompose", file), str(file), "GB", "free", "float32")
 
 

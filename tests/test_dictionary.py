@@ -1,5 +1,6 @@
 """End to end: the dictionary of small problems, of every kind, for any seed."""
 
+import math
 import warnings
 
 import numpy as np
@@ -205,16 +206,14 @@ def test_forms_agree(seed):
     np.testing.assert_allclose(a.eps_, b.eps_, rtol=0.05)
 
 
-def test_the_form_is_chosen_by_operations_and_memory(monkeypatch):
-    monkeypatch.setattr("quartic.spectral.available_memory", lambda: None)
-    assert choose_form("auto", 10**6, 5, 5) == "accumulated"  # many samples of few dimensions
-    assert choose_form("auto", 10**4, 200, 200) == "implicit"  # a packed matrix of 20,100 rows
+def test_the_form_is_chosen_by_operations_and_memory():
+    assert choose_form("auto", 10**6, 5, 5, math.inf) == "accumulated"  # many samples of few dimensions
+    assert choose_form("auto", 10**4, 200, 200, math.inf) == "implicit"  # a packed matrix of 20,100 rows
     N2 = 60 * 61 // 2
-    assert choose_form("auto", 60_000, 60, 200) == "accumulated"
-    monkeypatch.setattr("quartic.spectral.available_memory", lambda: 8 * N2 * N2)
-    assert choose_form("auto", 60_000, 60, 200) == "implicit"  # no room for a few such matrices
+    assert choose_form("auto", 60_000, 60, 200, math.inf) == "accumulated"
+    assert choose_form("auto", 60_000, 60, 200, 8 * N2 * N2) == "implicit"  # no room for a few such matrices
     for form in ("accumulated", "implicit"):
-        assert choose_form(form, 10**6, 5, 5) == choose_form(form, 10**4, 200, 200) == form
+        assert choose_form(form, 10**6, 5, 5, math.inf) == choose_form(form, 10**4, 200, 200, 0) == form
 
 
 def test_only_as_many_samples_as_needed_feed_the_spectral_stage(seed):

@@ -296,10 +296,10 @@ class TestMemory:
     def test_the_limit_is_what_is_free(self, monkeypatch):
         T = np.broadcast_to(1.0, (6, 6, 6, 6))
         N = packed_dim(6)
-        monkeypatch.setattr(packed, "available_memory", lambda: 8 * N * N)
+        monkeypatch.setattr(packed, "free_memory", lambda like: 8 * N * N)
         with pytest.raises(MemoryError, match=r"dimension 6 needs 0\.0 GB"):
             PackedTensor.from_dense(T)
-        monkeypatch.setattr(packed, "available_memory", lambda: 40 * 8 * N * N)
+        monkeypatch.setattr(packed, "free_memory", lambda like: 40 * 8 * N * N)
         assert PackedTensor.from_dense(T).dim == 6
-        monkeypatch.setattr(packed, "available_memory", lambda: None)
+        monkeypatch.setattr(packed, "free_memory", lambda like: np.inf)
         assert PackedTensor.from_dense(T).dim == 6

@@ -17,7 +17,7 @@ from quartic.metrics import match
 from quartic.moments import Covariance, FourthMoment, Frame, ImplicitMoment, half_of, row_hash
 from quartic.samples import Samples
 from quartic.search import TOP, search, search_window
-from quartic.spectral import Polish, choose_form, complete, counted, spectral_stage, top_or_window
+from quartic.spectral import Polish, complete, counted, spectral_stage, top_or_window
 from quartic.tensors import FactoredTensor
 
 
@@ -343,12 +343,6 @@ class TestPieces:
         assert complete(nobody(4), 4, 4, rng).shape == (4, 4)
         rough = tilted(B, 0.95, rng)
         assert np.all(nearest(complete(rough, 3, 7, rng), rough) > 0.97)
-
-    def test_the_form_goes_by_operations_unless_it_is_given(self):
-        assert choose_form("implicit", 10, 5, 5) == "implicit"
-        assert choose_form("accumulated", 10, 500, 5) == "accumulated"
-        assert choose_form("auto", 100_000, 20, 20) == "accumulated"  # many samples, few dimensions
-        assert choose_form("auto", 5000, 200, 200) == "implicit"
 
     def test_frames_of_a_search_are_orthonormal(self, seed):
         """Atoms are unit rows in whitened coordinates, and nearly orthogonal."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quartic._arrays import pack, pack_rank_one, packed_dim, unpack
+from quartic._arrays import pack, pack_rank_one, packed_dim, to_numpy, unpack
 from quartic.algorithms import subspace_power as algorithm
 from quartic.algorithms.subspace_power import (
     Maxima,
@@ -63,7 +63,7 @@ def any_span(xp, d, k, rng, dtype="float64"):
 
 def literal(L, u):
     """``F(u)``, one matrix at a time."""
-    return sum(float(u @ U @ u) ** 2 for U in unpack(np.asarray(L.U)))
+    return sum(float(u @ U @ u) ** 2 for U in unpack(to_numpy(L.U)))
 
 
 def beside(u, rng):
@@ -85,7 +85,7 @@ class TestLiterally:
     def test_energies_are_those_of_a_projection(self, xp, rng, d, k):
         """To the span of the ``U_k``, as vectors of ``d^2`` entries."""
         L, u = any_span(xp, d, k, rng), generic(d, 1, rng)[0]
-        V = unpack(np.asarray(L.U)).reshape(k, d * d)
+        V = unpack(to_numpy(L.U)).reshape(k, d * d)
         x = np.outer(u, u).reshape(-1)
         nearest = V.T @ np.linalg.lstsq(V.T, x)[0]
         assert float(energies(L, xp.asarray(u[None]))[0]) == pytest.approx(nearest @ nearest)

@@ -10,6 +10,7 @@ from quartic._arrays import pack_rank_one
 from quartic.algorithms.clean import Reshaped
 from quartic.tensors import Congruence, FactoredTensor, FourTensor, PackedTensor, Pairings, SampleTensor, Sum, samples
 from quartic.tensors.combine import deflate
+from quartic.tensors.samples import rows_in_a_chunk
 
 D, N = 4, 10
 TOLERANCE = {"float32": 3e-5, "float64": 1e-12}
@@ -311,3 +312,38 @@ def test_a_form_must_say_how_it_is_applied():
 
     with pytest.raises(TypeError, match="apply"):
         Idle()
+
+
+class TestOnADevice:
+    """What is only done there, tried on the host."""
+
+    @pytest.fixture(autouse=True)
+    def elsewhere(self, monkeypatch):
+        monkeypatch.setattr("quartic.tensors.samples.on_host", lambda x: False)
+
+    def test_rows_of_zeros_change_nothing(self, rng):
+        Z, w = rng.standard_normal((77, 5)), rng.random(77)
+        X = rng.standard_normal((15, 4))
+        tensor = SampleTensor(Z, w)
+        assert tensor.Z.shape[0] == 128
+        expected = np.einsum("s,si,sj,sk,sl->ijkl", w / w.sum(), Z, Z, Z, Z)
+        np.testing.assert_allclose(tensor.to_dense(), expected, atol=1e-12)
+        np.testing.assert_allclose(tensor.apply(X), PackedTensor.from_dense(expected).apply(X), atol=1e-12)
+        np.testing.assert_allclose(tensor.covariance, (Z * w[:, None]).T @ Z / w.sum(), atol=1e-12)
+
+    def test_chunks_take_a_part_of_the_memory_that_is_free(self, rng, monkeypatch):
+        Z = rng.standard_normal((1000, 5))
+        monkeypatch.setattr("quartic.tensors.samples.free_memory", lambda x: 15 * 8 * 8 * 64)  # two chunks of 64 rows
+        assert rows_in_a_chunk(5, Z) == 64
+        X = rng.standard_normal((15, 4))
+        np.testing.assert_allclose(SampleTensor(Z).apply(X), sampled(Z).apply(X), atol=1e-12)
+
+    def test_too_little_memory_is_refused(self, rng, monkeypatch):
+        monkeypatch.setattr("quartic.tensors.samples.free_memory", lambda x: 1e4)
+        with pytest.raises(MemoryError, match=r"64 samples of dimension 5 need .* GB of the device"):
+            SampleTensor(rng.standard_normal((100, 5))).apply(rng.standard_normal((15, 4)))
+
+
+def sampled(Z):
+    """The fourth moment, literally."""
+    return PackedTensor.from_dense(np.einsum("si,sj,sk,sl->ijkl", Z, Z, Z, Z) / Z.shape[0])

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from quartic import datasets, metrics
+from quartic._arrays import full_precision
 from quartic.decomposition import decompose
 from quartic.given_moment import dictionary_from_moment
 from quartic.moments import Covariance, FourthMoment, Frame
@@ -27,6 +28,7 @@ __all__ = [
     "datasets",
     "decompose",
     "dictionary_from_moment",
+    "full_precision",
     "metrics",
 ]
 __version__ = "0.1.0"

@@ -328,7 +328,7 @@ def _truncate(
             return max(1, min(most, int(np.count_nonzero(values > max(eps, _rounding(T) * abs(values[0]))))))
         return lowest_drop(values, most, _rounding(T) * abs(values[0]))
 
-    return leading_spectrum(T, most + OVERSAMPLING, rng=rng, wanted=wanted, callback=progress)
+    return leading_spectrum(T, most + OVERSAMPLING, rng=rng, wanted=wanted, rough=True, callback=progress)
 
 
 def _rounding(T: FourTensor) -> float:
@@ -424,9 +424,9 @@ def _extended(
 
 def _weights(evaluation: Evaluation, B: Array) -> np.ndarray:
     """Least-squares weights: the normal equations have the Gram matrix ``<b_i, b_j>^4``."""
-    C = np.asarray(to_numpy(B), dtype=np.float64)
-    values = np.asarray(to_numpy(evaluation.values), dtype=np.float64)
-    return np.linalg.solve((C @ C.T) ** 4, values)
+    xp = array_namespace(B)
+    C, values = xp.astype(B, xp.float64), xp.astype(evaluation.values, xp.float64)
+    return to_numpy(xp.linalg.solve((C @ xp.matrix_transpose(C)) ** 4, values))
 
 
 def _canonical_order(B: Array, weights: np.ndarray, bounds: np.ndarray, m: int, goal: int) -> np.ndarray:

@@ -2,7 +2,8 @@
 
     samples -> (trim) -> covariance -> frame -> fourth cumulant -> span -> atoms -> certificates -> refinement
 
-Pure functions on NumPy arrays; ``estimators`` validates, calls and stores.
+Pure functions; ``estimators`` validates, calls and stores.  Samples stay in their library and on their device, and so
+does all work on them; what is as small as a dictionary lies on the host, in float64.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from quartic._arrays import from_numpy, pack_rank_one, packed_dim, to_numpy
+from quartic._arrays import Array, array_namespace, from_numpy, pack_rank_one, packed_dim, take_rows, to_numpy
 from quartic._progress import Progress, Stages
 from quartic.algorithms.certify import is_certified
 from quartic.algorithms.recover import polar
@@ -64,7 +65,7 @@ DEFAULT_TOLERANCE = 0.1  # of sparse codes, where no samples say better
 
 
 def learn(
-    Y: np.ndarray,
+    Y: Array,
     n_components: int | None = None,
     *,
     frame: Frame | None = None,
@@ -92,7 +93,7 @@ def learn(
             frame = frame.completed(covariance.mean, root)
     if not refine:
         with stages("moment"):
-            moment = FourthMoment(frame).update(Y, weights)
+            moment = FourthMoment(frame, like=Y).update(Y, weights)
         return learn_from_moment(moment, n_components, known=known, rng=rng, stages=stages, trimmed=trimmed)
 
     n = check_count(n_components, frame)
@@ -115,11 +116,11 @@ def learn(
     wanted, found = n_components, spectral.found
     n = spectral.rank
     with stages("refine") as progress:
-        start = complete(found.atoms, n, frame.dim, rng)  # (n, r), orthonormal rows
+        start = complete(found.atoms, n, frame.dim, rng, Y)  # (n, r), orthonormal rows
         inside = frame.narrowed(start.T)
         refined = refined_from(data, covariance, inside, spectral, start, rng, progress)
         refined = refined if not len(given) else pinned(refined, given @ start.T)
-        pairs = pair_moments(data.part(spectral.rows), inside.forward @ refined.W.T)
+        pairs = pair_moments(data.part(spectral.rows), from_numpy(inside.forward @ refined.W.T, Y))
     U = refined.atoms @ start  # in the coordinates of the search
     learned = assemble(inside, refined, U, spectral, pairs, known, rng, stages, Y.shape[0], trimmed)
     return best_of(learned, wanted, known)
@@ -142,8 +143,8 @@ def learn_from_moment(
     given = known_rows(known, frame, n)
     if n > frame.dim:
         with stages("search") as progress:
-            spectrum = full_spectrum(white.cumulant())
-            plain = Tempered(white, spectrum, 0.0, moment.count)
+            white = Rewhitened(moment.to_numpy())  # few dimensions: the host will do
+            plain = Tempered(white, full_spectrum(white.cumulant()), 0.0, moment.count)
             more = pooled([plain], n, given, rng, given[:0], progress=progress).if_most()
         return assemble_overcomplete(None, frame, more, given, rng, stages, trimmed)
     with stages("search") as progress:
@@ -167,7 +168,7 @@ def learn_from_moment(
 
 
 def frame_for(
-    Y: np.ndarray, weights: np.ndarray | None, covariance: Covariance, n: int | None, rng: np.random.Generator
+    Y: Array, weights: np.ndarray | None, covariance: Covariance, n: int | None, rng: np.random.Generator
 ) -> Frame:
     """The ``n`` directions of largest variance, or those above a floor of noise; all, if what is left out is no noise.
 
@@ -175,14 +176,15 @@ def frame_for(
     like one of them there need not be any.
     """
     d = Y.shape[1]
-    frame, whole = covariance.frame(None if n is None or n > d else n), covariance.frame(d)
+    frame = covariance.frame(None if n is None or n > d else n)
+    whole = frame if n == d else covariance.frame(d)
     if frame.dim == whole.dim:
         return frame
     beside = np.linalg.qr(whole.backward @ frame.forward, mode="complete")[0][:, frame.dim :]  # (r, r - n)
     rows = np.arange(Y.shape[0]) if weights is None else np.flatnonzero(weights > 0)
     rows = rows[:: math.ceil(rows.shape[0] / MOST_ROWS)]
     w = np.ones(rows.shape[0]) if weights is None else weights[rows]
-    Z = whole.whiten(Y[rows], np.float64)
+    Z = to_numpy(whole.whiten(take_rows(Y, rows), np.float64))
     moment = ImplicitMoment(Z.astype(np.float32), half_of(row_hash(rows)), w)
     q = beside.shape[1]
     some = np.linalg.qr(beside @ rng.standard_normal((q, min(q, DIRECTIONS))))[0]
@@ -270,8 +272,8 @@ def assemble(
     found, moment = spectral.found, spectral.moment
     with stages("measure"):
         T = moment.cumulant()
-        _, eps = residual_norm(T, U, rng)
-        certificates = found.certify(U)
+        values, eps = residual_norm(T, U, rng, rough=True)
+        certificates = found.certify(U, values)
     W = refined.W
     atoms = np.linalg.inv(W).T @ frame.backward  # (n, d): what a signal of variance 1 adds to the data
     spread = np.linalg.norm(atoms, axis=1)
@@ -358,7 +360,7 @@ def assemble_overcomplete(
             spread, pairs = np.ones(U.shape[0]), cumulant_pairs(T, U)
         else:
             rows = data.about(MEASURED)
-            spread, pairs = code_moments(frame.whiten(data.Y[rows], np.float64) - offset, U, tolerance)
+            spread, pairs = code_moments(to_numpy(data.whitened(rows, frame)) - offset, U, tolerance)
     atoms = U @ frame.backward  # (n, d): what a code of 1 adds to the data
     length = np.linalg.norm(atoms, axis=1)
     sign = signs(atoms)
@@ -410,15 +412,21 @@ def assemble_overcomplete(
 
 def cumulant_pairs(T: FourTensor, U: np.ndarray) -> np.ndarray:
     """``E s_i^2 s_j^2`` of the signals of unit rows ``U (n, r)``, from the cumulant of whitened samples."""
-    B = pack_rank_one(U.astype(T.like.dtype))
+    B = pack_rank_one(from_numpy(U, T.like, T.like.dtype))
     inner = U @ U.T
-    return np.asarray(to_numpy(B.T @ T.apply(B)), dtype=np.float64) + 1 + 2 * inner**2
+    pairs = to_numpy(array_namespace(B).matrix_transpose(B) @ T.apply(B))
+    return np.asarray(pairs, dtype=np.float64) + 1 + 2 * inner**2
 
 
-def residual_norm(T: FourTensor, U: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """``<T, u^(x4)>`` for the rows of ``U``, and the norm of what least-squares weights for them leave of ``T``."""
-    values, weights = fitted_weights(T, U)
-    return values, spectral_norm(deflate(T, weights, from_numpy(U, T.like, T.like.dtype)), rng)
+def residual_norm(
+    T: FourTensor, U: np.ndarray, rng: np.random.Generator, *, rough: bool = False
+) -> tuple[np.ndarray, float]:
+    """``<T, u^(x4)>`` for the rows of ``U``, and the norm of what least-squares weights for them leave of ``T``.
+
+    Where ``T`` has a sampling error, products may be ``rough``.
+    """
+    values, weights = fitted_weights(T, U, rough=rough)
+    return values, spectral_norm(deflate(T, weights, from_numpy(U, T.like, T.like.dtype)), rng, rough=rough)
 
 
 def uncertainties(refined: Refined, frame: Frame) -> np.ndarray:

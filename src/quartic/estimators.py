@@ -12,19 +12,32 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.decomposition import sparse_encode
 from sklearn.linear_model import orthogonal_mp_gram
 from sklearn.utils import Tags
+from sklearn.utils._array_api import check_same_namespace
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from quartic._arrays import check_random_state, packed_dim
+from quartic._arrays import (
+    Array,
+    array_namespace,
+    check_random_state,
+    device,
+    from_numpy,
+    is_array_api_obj,
+    packed_dim,
+    rows_of,
+    to_numpy,
+    write,
+)
 from quartic._files import load_arrays, readable, save_arrays
 from quartic.algorithms.certify import is_certified
 from quartic.dictionary import frame_for, learn, learn_from_moment, warn
 from quartic.learned import Learned, LearningReport
-from quartic.moments import CHUNK, Covariance, FourthMoment, Frame
+from quartic.moments import Covariance, FourthMoment, Frame
 from quartic.result import Status
 from quartic.samples import trim
 
@@ -79,7 +92,7 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         """
         progress = _Callbacks(self, X)
         with _unchanged_on_failure(self):
-            X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+            X = self._validated(X, ensure_min_samples=2)
             w = _weights(sample_weight, X)
             n, known = self._checked(X.shape[1], accumulating=not self.refine)
             learned = learn(
@@ -95,7 +108,7 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
                 callback=progress,
             )
             self.__dict__.pop("moment_", None)
-            self._store(learned, X.shape[0])
+            self._store(learned, X.shape[0], X)
             progress.close()
         warn(learned.status)
         return self
@@ -121,25 +134,33 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         """
         first = not hasattr(self, "moment_")
         with _unchanged_on_failure(self):
-            X = validate_data(
-                self, X, dtype=[np.float64, np.float32], ensure_min_samples=2 if first else 1, reset=first
-            )
+            X = self._validated(X, ensure_min_samples=2 if first else 1, reset=first)
             n, known = self._checked(X.shape[1], accumulating=True)
             w, trimmed = trim(X, _weights(sample_weight, X))
             rng = check_random_state(self.random_state)
             if first:
                 frame = self.frame or frame_for(X, w, Covariance().update(X, w), n, rng)
-                moment = FourthMoment(frame)
+                moment = FourthMoment(frame, like=X)
                 seen, left_out = 0, 0
             else:
                 moment = copy.deepcopy(self.moment_)  # an interrupted update must not leave half a batch behind
                 seen, left_out = self.n_samples_seen_, self.report_.trimmed
             moment.update(X, w, index=seen)
             learned = learn_from_moment(moment, n, known=known, rng=rng, trimmed=left_out + trimmed)
-            self._store(learned, seen + X.shape[0])
+            self._store(learned, seen + X.shape[0], X)
             self.moment_ = moment
         warn(learned.status)
         return self
+
+    def _validated(self, X: Any, **kwargs: Any) -> Array:
+        """Samples in float64 or float32: of their own library with scikit-learn's array dispatch, or of NumPy."""
+        xp = array_namespace(X) if get_config()["array_api_dispatch"] and is_array_api_obj(X) else np
+        return validate_data(self, X, dtype=[xp.float64, xp.float32], **kwargs)
+
+    def _ready(self, X: Any, method: str) -> None:
+        """Fitted, and on arrays of the same library and device as ``X``: scikit-learn's rule."""
+        check_is_fitted(self)
+        check_same_namespace(X, self, attribute="components_", method=method)
 
     def _checked(self, d: int, accumulating: bool) -> tuple[int | None, np.ndarray | None]:
         """The parameters, or errors that say what is wrong with them."""
@@ -181,12 +202,16 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
             return n, None
         return n, _known(self.known_components, d)
 
-    def _store(self, learned: Learned, samples: int) -> None:
+    def _store(self, learned: Learned, samples: int, like: Array = None) -> None:
+        """What was learned, as attributes in the library and on the device of ``like``; NumPy's when not given."""
         self.learned_ = learned
-        self.certificates_ = learned.certificates
-        self.certified_ = is_certified(learned.certificates)
-        self.uncertainty_ = learned.uncertainty
-        self.kurtosis_ = learned.kurtosis
+        self._put(
+            like,
+            certificates_=learned.certificates,
+            certified_=is_certified(learned.certificates),
+            uncertainty_=learned.uncertainty,
+            kurtosis_=learned.kurtosis,
+        )
         self.eps_ = learned.eps
         self.frame_ = learned.frame
         self.status_ = learned.status
@@ -199,29 +224,46 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         self.n_iter_ = learned.report.passes
         self.n_samples_seen_ = samples
 
+    def _put(self, like: Array, **arrays: np.ndarray) -> None:
+        """Set attributes, in the library and on the device of ``like``."""
+        for name, value in arrays.items():
+            setattr(self, name, value if like is None else from_numpy(value, like))
+
+    def to_numpy(self) -> Self:
+        """The same fitted model with NumPy arrays, whatever library and device it was fitted on."""
+        check_is_fitted(self)
+        model = copy.copy(self)
+        model._store(self.learned_, self.n_samples_seen_)
+        if hasattr(self, "moment_"):
+            model.moment_ = self.moment_.to_numpy()
+        return model
+
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    def _projected(self, X: Any, mean: np.ndarray, unmixing: np.ndarray, thresholds: np.ndarray | None) -> np.ndarray:
+    def _projected(self, X: Any, mean: np.ndarray, unmixing: np.ndarray, thresholds: np.ndarray | None) -> Array:
         """``(X - mean) @ unmixing.T`` in float64, chunk by chunk, in the dtype of ``X``; small codes set to zero."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        out = np.empty((X.shape[0], unmixing.shape[0]), dtype=X.dtype)
-        for start in range(0, X.shape[0], CHUNK):
-            codes = (X[start : start + CHUNK].astype(np.float64) - mean) @ unmixing.T
-            out[start : start + CHUNK] = (
-                codes if thresholds is None else np.where(np.abs(codes) > thresholds, codes, 0.0)
-            )
+        X = self._validated(X, reset=False)
+        xp = array_namespace(X)
+        offset, projection = from_numpy(mean, X), from_numpy(unmixing.T, X)
+        least = None if thresholds is None else from_numpy(thresholds, X)
+        out = xp.empty((X.shape[0], unmixing.shape[0]), dtype=X.dtype, device=device(X))
+        size = rows_of(X, np.float64)
+        for start in range(0, X.shape[0], size):
+            chunk = slice(start, min(start + size, X.shape[0]))
+            codes = (xp.astype(X[chunk, :], xp.float64) - offset) @ projection
+            codes = codes if least is None else xp.where(xp.abs(codes) > least, codes, xp.zeros_like(codes))
+            out = write(out, (chunk, slice(None)), xp.astype(codes, X.dtype))
         return out
 
-    def _codes(self, X: Any) -> np.ndarray:
+    def _codes(self, X: Any) -> Array:
         """Codes for the unit rows of the dictionary: linear, or sparse where there are more atoms than dimensions."""
-        check_is_fitted(self)
         kept = self.learned_
         if self.transform_algorithm is None and not kept.overcomplete:
             return self._projected(X, kept.mean, kept.unmixing, kept.thresholds)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        given = self._validated(X, reset=False)
+        X = to_numpy(given)  # the encoders are scikit-learn's, on the host
         centred = X.astype(np.float64) - kept.mean
         if self.transform_algorithm is not None:
             codes = sparse_encode(
@@ -243,17 +285,18 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
                     warnings.simplefilter("ignore", RuntimeWarning)  # a sample that is not sparse uses all it can
                     found = orthogonal_mp_gram(gram, inner, tol=kept.tolerance**2, norms_squared=np.ones(some.size))
                 codes[some] = found.reshape(kept.components.shape[0], -1).T * norms[some, None]
-        return codes.astype(X.dtype)
+        return from_numpy(codes, given, given.dtype)
 
-    def _restored(self, codes: Any, components: np.ndarray, mean: np.ndarray) -> np.ndarray:
-        check_is_fitted(self)
-        codes = np.asarray(codes)
+    def _restored(self, codes: Any, components: np.ndarray, mean: np.ndarray) -> Array:
+        codes = codes if get_config()["array_api_dispatch"] and is_array_api_obj(codes) else np.asarray(codes)
         if codes.ndim != 2 or codes.shape[1] != self.n_components_:
             raise ValueError(
-                f"X must have {self.n_components_} columns, one for each component; got shape {codes.shape}."
+                f"X must have {self.n_components_} columns, one for each component; got shape {tuple(codes.shape)}."
             )
-        dtype = codes.dtype if codes.dtype in (np.float32, np.float64) else np.float64
-        return (codes.astype(np.float64) @ components + mean).astype(dtype)
+        xp = array_namespace(codes)
+        dtype = codes.dtype if codes.dtype in (xp.float32, xp.float64) else xp.float64
+        restored = xp.astype(codes, xp.float64) @ from_numpy(components, codes) + from_numpy(mean, codes)
+        return xp.astype(restored, dtype)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a ``.npz`` file, all at once or not at all; read it with :meth:`load`.
@@ -307,6 +350,7 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.array_api_support = True
         return tags
 
 
@@ -411,24 +455,23 @@ class SpectralDictionaryLearning(_SpectralEstimator):
     10
     """
 
-    def _store(self, learned: Learned, samples: int) -> None:
-        super()._store(learned, samples)
-        self.components_ = learned.components
-        self.mean_ = learned.mean
-        self.thresholds_ = learned.thresholds
+    def _store(self, learned: Learned, samples: int, like: Array = None) -> None:
+        super()._store(learned, samples, like)
+        self._put(like, components_=learned.components, mean_=learned.mean, thresholds_=learned.thresholds)
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Array:
         """Codes ``(n_samples, n_components)``; exact zeros where the data are exactly sparse.
 
         Linear in ``X``, up to a threshold; where there are more atoms than dimensions, by orthogonal matching pursuit
         up to the tolerance that the refinement found, or by the ``transform_algorithm`` that was chosen.
         """
+        self._ready(X, "transform")
         return self._codes(X)
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Any) -> Array:
         """Samples from codes: ``X @ components_ + mean_``."""
-        check_is_fitted(self)
-        return self._restored(X, self.components_, self.mean_)
+        self._ready(X, "inverse_transform")
+        return self._restored(X, self.learned_.components, self.learned_.mean)
 
 
 class SpectralICA(_SpectralEstimator):
@@ -483,28 +526,35 @@ class SpectralICA(_SpectralEstimator):
     ([-1.0, 1.0], True)
     """
 
-    def _store(self, learned: Learned, samples: int) -> None:
-        super()._store(learned, samples)
-        self.components_ = learned.unmixing / learned.spread[:, None]
-        self.mixing_ = learned.components.T * learned.spread
-        self.mean_ = learned.mean if learned.overcomplete else learned.frame.mean
-        self.whitening_ = learned.frame.forward.T
+    def _store(self, learned: Learned, samples: int, like: Array = None) -> None:
+        super()._store(learned, samples, like)
+        unmixing, mixing, mean = self._model
+        self._put(like, components_=unmixing, mixing_=mixing, mean_=mean, whitening_=learned.frame.forward.T)
 
-    def transform(self, X: Any) -> np.ndarray:
+    @property
+    def _model(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Unmixing matrix, mixing matrix and mean, on the host."""
+        kept = self.learned_
+        mean = kept.mean if kept.overcomplete else kept.frame.mean
+        return kept.unmixing / kept.spread[:, None], kept.components.T * kept.spread, mean
+
+    def transform(self, X: Any) -> Array:
         """Sources ``(n_samples, n_components)``, of variance 1 on the samples of the fit.
 
         Where there are more sources than sensors, or a ``transform_algorithm`` was chosen, by sparse codes.
         """
-        check_is_fitted(self)
+        self._ready(X, "transform")
         if self.transform_algorithm is None and not self.learned_.overcomplete:
-            return self._projected(X, self.mean_, self.components_, None)
+            unmixing, _, mean = self._model
+            return self._projected(X, mean, unmixing, None)
         codes = self._codes(X)
-        return (codes / self.learned_.spread).astype(codes.dtype)
+        return codes / from_numpy(self.learned_.spread, codes, codes.dtype)
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Any) -> Array:
         """Samples from sources: ``X @ mixing_.T + mean_``."""
-        check_is_fitted(self)
-        return self._restored(X, self.mixing_.T, self.mean_)
+        self._ready(X, "inverse_transform")
+        _, mixing, mean = self._model
+        return self._restored(X, mixing.T, mean)
 
 
 def _plain(value: Any) -> Any:
@@ -515,7 +565,7 @@ def _plain(value: Any) -> Any:
 def _known(components: Any, d: int) -> np.ndarray | None:
     """Known atoms as unit rows, or None where there are none; errors that name them."""
     try:
-        known = np.asarray(components)
+        known = np.asarray(to_numpy(components))
         real = known.dtype.kind in "biuf"
     except ValueError:
         known, real = np.empty(0), False
@@ -534,10 +584,11 @@ def _known(components: Any, d: int) -> np.ndarray | None:
     return rows
 
 
-def _weights(sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
+def _weights(sample_weight: Any, X: Array) -> np.ndarray | None:
     if sample_weight is None:
         return None
-    w = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    rows = np.empty((X.shape[0], 0))  # stands for X, which may be elsewhere: only its length counts
+    w = _check_sample_weight(to_numpy(sample_weight), rows, dtype=np.float64, ensure_non_negative=True)
     if np.count_nonzero(w) < 2:
         raise ValueError("sample_weight must be positive for at least two samples.")
     return w

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quartic._arrays import Array, array_namespace, floor_of, pack_rank_one, to_numpy
+from quartic._arrays import Array, array_namespace, floor_of, pack_rank_one, take_rows, to_numpy
 from quartic._progress import Stages
 from quartic.algorithms.certify import cap_certificates, is_certified, own_sine
 from quartic.algorithms.select import Selection, drops
@@ -110,9 +110,8 @@ def _found(
     if int(np.sum(is_certified(bounds))) > k:
         bounds = np.zeros_like(bounds)  # more than dimensions: the span is not that of components
     m = known.shape[0]
-    xp = array_namespace(known)
     order = np.concatenate((np.arange(m), m + np.lexsort((-to_numpy(some.values)[m:], -bounds[m:]))))[:k]
-    return xp.take(some.vectors, xp.asarray(order), axis=0), bounds[order]
+    return take_rows(some.vectors, order), bounds[order]
 
 
 def certificates(L: FactoredTensor, B: Array, values: np.ndarray, eps: float) -> np.ndarray:

@@ -21,7 +21,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from quartic._arrays import pack_rank_one, packed_dim, to_numpy, unpack
+from quartic._arrays import Array, from_numpy, pack_rank_one, packed_dim, to_numpy, unpack
 from quartic.algorithms.certify import is_certified, split_certificates
 from quartic.algorithms.recover import polar, recover
 from quartic.algorithms.refine import orthogonal, orthogonal_step, statistics, tanh_score
@@ -68,19 +68,23 @@ SWEEPS = 3  # over the neighbourhoods; one or two are enough where they can be s
 
 @dataclass(frozen=True)
 class Cloud:
-    """Whitened samples: ``Z (m, r)``, their halves and weights ``(m,)``."""
+    """Whitened samples: ``Z (m, r)``, of any library; their halves and weights ``(m,)``, NumPy's."""
 
-    Z: np.ndarray
+    Z: Array
     half: np.ndarray
     weights: np.ndarray
 
     def seen_in(self, Q: np.ndarray) -> Cloud:
         """In the coordinates of orthonormal rows ``Q (k, r)``."""
-        return Cloud(self.Z @ Q.T.astype(self.Z.dtype), self.half, self.weights)
+        return Cloud(self.Z @ from_numpy(Q.T, self.Z, self.Z.dtype), self.half, self.weights)
 
     def first(self, m: int) -> Cloud:
         """Some of them: rows are in random order."""
-        return Cloud(self.Z[:m], self.half[:m], self.weights[:m])
+        return Cloud(self.Z[: min(m, self.Z.shape[0]), :], self.half[:m], self.weights[:m])
+
+    def on_host(self) -> Cloud:
+        """As NumPy arrays: groups of few atoms are small problems, one after the other."""
+        return Cloud(to_numpy(self.Z), self.half, self.weights)
 
     def source(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
         """As the refinement reads samples."""
@@ -230,7 +234,7 @@ def asymmetric(cloud: Cloud, axes: np.ndarray, *, strict: bool = False) -> np.nd
     """
     Z = cloud.Z.astype(np.float64)
     out = np.zeros(axes.shape[0], dtype=bool)
-    size = rows_in_a_chunk(Z.shape[1], Z.dtype)
+    size = rows_in_a_chunk(Z.shape[1], Z)
     happens = np.zeros((packed_dim(Z.shape[1]), axes.shape[0]))
     for first in range(0, Z.shape[0], size):
         rows = slice(first, first + size)
@@ -308,7 +312,8 @@ def untangle(
 
 def _complement(atoms: np.ndarray, r: int) -> np.ndarray:
     """Orthonormal rows ``(r - m, r)`` beside the rows of ``atoms (m, r)``."""
-    return np.linalg.qr(atoms.T, mode="complete")[0][:, atoms.shape[0] :].T
+    m = atoms.shape[0]
+    return np.linalg.qr(atoms.T, mode="complete")[0][:, m:].T if m < r else np.zeros((0, r))
 
 
 def _axes(cloud: Cloud, rng: np.random.Generator) -> np.ndarray:
@@ -328,7 +333,7 @@ def _tilts(cloud: Cloud, W: np.ndarray, skip: int) -> Callable[[np.ndarray], flo
     """
     chunks = cloud.source()
     means = statistics(lambda: chunks, W.T, tanh_score)
-    if not np.all(means.weight > 0):
+    if not means.both:
         return lambda group: np.pi / 2
     steps = [orthogonal_step(W, *means.of(h)) @ W.T for h in (0, 1)]
 

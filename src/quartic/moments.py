@@ -8,11 +8,13 @@ for data far from the origin everything.
 
 Each accumulator keeps *two disjoint halves* of the samples apart, by a hash of the row's index, so that what is found
 in one half can be tested on the other however the data were cut, ordered or merged.  Products are taken in the dtype
-of the samples (float64 for the covariance, always) and summed in float64.
+of the samples (float64 for the covariance, always), where the samples are, and summed in float64.  The fourth moment
+stays there; what is small, frames and covariances, lies on the host.
 """
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import math
 import operator
@@ -23,7 +25,22 @@ from typing import Any
 
 import numpy as np
 
-from quartic._arrays import pack_rank_one, packed_dim
+from quartic._arrays import (
+    CHUNK,
+    Array,
+    add_to,
+    array_namespace,
+    device,
+    from_numpy,
+    is_array_api_obj,
+    pack_rank_one,
+    packed_dim,
+    rows_of,
+    take_rows,
+    to_numpy,
+    typed,
+    write,
+)
 from quartic._files import load_arrays, readable, save_arrays
 from quartic.algorithms.temper import effective
 from quartic.algorithms.whiten import whiten
@@ -31,8 +48,6 @@ from quartic.tensors import FourTensor, PackedTensor, SampleTensor, Sum
 from quartic.tensors.combine import Congruence, Pairings
 from quartic.tensors.factored import FactoredTensor
 from quartic.tensors.samples import rows_in_a_chunk
-
-CHUNK = 4096  # samples that are converted to float64 at a time: 2 MB at d = 64, which a cache holds
 
 
 def row_hash(index: np.ndarray) -> np.ndarray:
@@ -48,18 +63,20 @@ def half_of(hashes: np.ndarray) -> np.ndarray:
     return (hashes & np.uint64(1)).astype(np.intp)
 
 
-def halves(
-    batch: np.ndarray, w: np.ndarray | None, index: np.ndarray, size: int
-) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+def halves(batch: Array, w: np.ndarray | None, index: np.ndarray, size: int) -> Iterator[tuple[int, Array, np.ndarray]]:
     """Chunks of ``size`` rows, split in halves: ``(half, rows, weights)``; rows without weight are left out."""
-    for first in range(0, batch.shape[0], size):
-        chunk = slice(first, first + size)
-        rows, half = batch[chunk], half_of(row_hash(index[chunk]))
-        weights = np.ones(rows.shape[0]) if w is None else w[chunk]
+    for half, mine in places(w, index, size):
+        yield half, take_rows(batch, mine), np.ones(mine.shape[0]) if w is None else w[mine]
+
+
+def places(w: np.ndarray | None, index: np.ndarray, size: int) -> Iterator[tuple[int, np.ndarray]]:
+    """The same as places in a batch, ``(half, places)``."""
+    for first in range(0, index.shape[0], size):
+        half = half_of(row_hash(index[first : first + size]))
         for h in (0, 1):
-            mine = np.flatnonzero((half == h) & (weights > 0))
+            mine = np.flatnonzero(half == h if w is None else (half == h) & (w[first : first + size] > 0))
             if mine.size:
-                yield h, rows[mine], weights[mine]
+                yield h, first + mine
 
 
 class _Accumulator:
@@ -73,22 +90,25 @@ class _Accumulator:
         self.weight = np.zeros(2)  # of each half: the sum of its weights,
         self.squares = np.zeros(2)  # and of their squares
 
-    def _check(self, batch: Any, sample_weight: Any, width: int | None) -> tuple[np.ndarray, np.ndarray | None]:
-        batch = np.asarray(batch)
-        if batch.dtype.kind not in "biuf":
+    def _check(self, batch: Any, sample_weight: Any, width: int | None) -> tuple[Array, np.ndarray | None]:
+        batch = batch if is_array_api_obj(batch) else np.asarray(batch)
+        if isinstance(batch, np.ndarray) and batch.dtype.kind not in "biuf":
             raise ValueError(f"batch must hold real numbers; got dtype {batch.dtype}.")
-        if batch.dtype not in (np.float32, np.float64):
-            batch = batch.astype(np.float64)
+        xp = array_namespace(batch)
+        if not xp.isdtype(batch.dtype, ("bool", "integral", "real floating")):
+            raise ValueError(f"batch must hold real numbers; got dtype {batch.dtype}.")
+        if batch.dtype not in (xp.float32, xp.float64):
+            batch = xp.astype(batch, xp.float64)
         if batch.ndim != 2 or (width is not None and batch.shape[1] != width):
             expected = "(m, d)" if width is None else f"(m, {width})"
-            raise ValueError(f"batch must have samples as rows, shape {expected}; got shape {batch.shape}.")
+            raise ValueError(f"batch must have samples as rows, shape {expected}; got shape {tuple(batch.shape)}.")
         with np.errstate(over="ignore", invalid="ignore"):  # a sum is finite if all terms are, and cheaper to look at
-            finite = np.isfinite(np.sum(batch, dtype=np.float64)) or np.all(np.isfinite(batch))
+            finite = math.isfinite(float(xp.sum(batch, dtype=xp.float64))) or bool(xp.all(xp.isfinite(batch)))
         if not finite:
             raise ValueError("batch holds NaN or infinite values: remove or replace those samples.")
         if sample_weight is None:
             return batch, None
-        w = np.asarray(sample_weight, dtype=np.float64)
+        w = np.asarray(to_numpy(sample_weight), dtype=np.float64)
         if w.shape != batch.shape[:1] or not np.all(np.isfinite(w)) or np.any(w < 0):
             raise ValueError(f"sample_weight must hold {batch.shape[0]} finite weights of at least 0.")
         return batch, w
@@ -117,7 +137,7 @@ class _Accumulator:
             "count": np.asarray(self.count),
             "weight": self.weight,
             "squares": self.squares,
-            **{name: getattr(self, name) for name in self._SUMS},
+            **{name: to_numpy(getattr(self, name)) for name in self._SUMS},
         }
 
     def _restore(self, data: dict[str, np.ndarray]) -> None:
@@ -158,25 +178,29 @@ class Covariance(_Accumulator):
             Index of the first row in the whole data, or of every row; the rows seen so far when not given.
         """
         batch, w = self._check(batch, sample_weight, None if self.mean_ is None else self.mean_.shape[1])
-        d = batch.shape[1]
         index = self._index(index, batch.shape[0])
-        weight, squares, total, scatter = np.zeros(2), np.zeros(2), np.zeros((2, d)), np.zeros((2, d, d))
+        xp = array_namespace(batch)
+        weight, squares = np.zeros(2), np.zeros(2)
         # Sums about a point near the mean: one subtraction a chunk, and no loss for data far from the origin.
-        some = batch[:CHUNK] if w is None else batch[np.flatnonzero(w)[:CHUNK]]
-        near = np.mean(some, axis=0, dtype=np.float64) if some.shape[0] else np.zeros(d)
-        for h, rows, v in halves(batch, w, index, CHUNK):
-            rows = rows.astype(np.float64)
+        some = batch[: min(CHUNK, batch.shape[0]), :] if w is None else take_rows(batch, np.flatnonzero(w)[:CHUNK])
+        some = xp.astype(some, xp.float64)
+        near = xp.mean(some, axis=0) if some.shape[0] else xp.sum(some, axis=0)
+        totals, scatters = [0 * near] * 2, [0 * near[:, None] * near] * 2
+        for h, rows, v in halves(batch, w, index, rows_of(batch, np.float64)):
+            rows = xp.astype(rows, xp.float64)
             rows -= near
-            weighted = rows if w is None else rows * v[:, None]
+            u = from_numpy(v, rows)
+            weighted = rows if w is None else rows * u[:, None]
             weight[h] += v.sum()
             squares[h] += v @ v
-            total[h] += v @ rows
-            scatter[h] += weighted.T @ rows
+            totals[h] = totals[h] + u @ rows
+            scatters[h] = scatters[h] + xp.matrix_transpose(weighted) @ rows
+        near, total, scatter = (to_numpy(x) for x in (near, xp.stack(totals), xp.stack(scatters)))
         shift = total / np.where(weight > 0, weight, 1.0)[:, None]
-        scatter -= weight[:, None, None] * shift[:, :, None] * shift[:, None, :]
+        scatter = scatter - weight[:, None, None] * shift[:, :, None] * shift[:, None, :]
         fresh = Covariance()
         fresh.weight, fresh.squares, fresh.mean_, fresh.scatter = weight, squares, near + shift, scatter
-        fresh.rounding = float(np.finfo(batch.dtype).eps)
+        fresh.rounding = float(xp.finfo(batch.dtype).eps)
         self.merge(fresh)
         self._seen(index)
         return self
@@ -310,11 +334,17 @@ class Frame:
     def __hash__(self) -> int:
         return hash(self.key)
 
-    def whiten(self, Y: np.ndarray, dtype: Any = None) -> np.ndarray:
+    def whiten(self, Y: Array, dtype: Any = None) -> Array:
         """Samples ``(m, d)`` in these coordinates, ``(m, r)``: computed in float64, in ``dtype`` or their own."""
-        out = np.empty((Y.shape[0], self.dim), dtype=dtype or Y.dtype)
-        for first in range(0, Y.shape[0], CHUNK):
-            out[first : first + CHUNK] = (Y[first : first + CHUNK].astype(np.float64) - self.mean) @ self.forward
+        xp = array_namespace(Y)
+        mean, forward = from_numpy(self.mean, Y), from_numpy(self.forward, Y)
+        empty = Y[:0, : self.dim] if dtype is None else typed(Y[:0, : self.dim], dtype)
+        out = xp.empty((Y.shape[0], self.dim), dtype=empty.dtype, device=device(Y))
+        size = rows_of(Y, np.float64)
+        for first in range(0, Y.shape[0], size):
+            chunk = slice(first, min(first + size, Y.shape[0]))
+            white = (xp.astype(Y[chunk, :], xp.float64) - mean) @ forward
+            out = write(out, (chunk, slice(None)), xp.astype(white, empty.dtype))
         return out
 
     def completed(self, mean: np.ndarray, root: np.ndarray) -> Frame:
@@ -360,6 +390,8 @@ class FourthMoment(_Accumulator):
         Coordinates, from the first pass.
     dtype : numpy dtype, optional
         In which products are taken, float32 or float64; that of the samples when not given.
+    like : array, optional
+        Sums are kept in its library and on its device, and so should the samples be; NumPy when not given.
 
     Notes
     -----
@@ -368,7 +400,7 @@ class FourthMoment(_Accumulator):
 
     _SUMS = ("first", "second", "fourth")
 
-    def __init__(self, frame: Frame, dtype: Any = None) -> None:
+    def __init__(self, frame: Frame, dtype: Any = None, like: Array = None) -> None:
         super().__init__()
         self.frame = frame
         self.dim = frame.dim
@@ -376,24 +408,30 @@ class FourthMoment(_Accumulator):
         if self.dtype not in (None, np.float32, np.float64):
             raise ValueError(f"dtype must be float32, float64 or None; got {self.dtype}.")
         r, N = frame.dim, packed_dim(frame.dim)
-        self.first = np.zeros((2, r))  # sum of w z
-        self.second = np.zeros((2, r, r))  # sum of w zz'
-        self.fourth = np.zeros((2, N, N))  # sum of w (z (x) z)(z (x) z)', packed
+        xp = np if like is None else array_namespace(like)
+        where = {} if like is None else {"device": device(like)}
+        shapes = (2, r), (2, r, r), (2, N, N)
+        # Sums of w z, of w zz', and of w (z (x) z)(z (x) z)', packed.
+        self.first, self.second, self.fourth = (xp.zeros(shape, dtype=xp.float64, **where) for shape in shapes)
 
     def update(self, batch: Any, sample_weight: Any = None, *, index: Any = None) -> FourthMoment:
         """Add samples ``(m, d)``; the parameters of :meth:`Covariance.update`."""
         batch, w = self._check(batch, sample_weight, self.frame.mean.shape[0])
-        dtype = self.dtype or batch.dtype
+        xp = array_namespace(self.fourth)
+        batch = batch if type(batch) is type(self.fourth) else from_numpy(to_numpy(batch), self.fourth)
+        work = batch[:0, :] if self.dtype is None else typed(batch[:0, :], self.dtype)
         index = self._index(index, batch.shape[0])
-        for h, rows, v in halves(batch, w, index, 2 * rows_in_a_chunk(self.frame.dim, dtype)):
+        for h, rows, v in halves(batch, w, index, 2 * rows_in_a_chunk(self.frame.dim, work)):
             Z = self.frame.whiten(rows, np.float64)
+            u = from_numpy(v, Z)
             self.weight[h] += v.sum()
             self.squares[h] += v @ v
-            self.first[h] += v @ Z
-            self.second[h] += (Z * v[:, None]).T @ Z
+            self.first = add_to(self.first, h, u @ Z)
+            self.second = add_to(self.second, h, xp.matrix_transpose(Z * u[:, None]) @ Z)
             # (w^(1/4) z)^(x4) = w z^(x4)
-            features = pack_rank_one((Z * v[:, None] ** 0.25).astype(dtype))  # (N, rows)
-            self.fourth[h] += features @ features.T
+            features = pack_rank_one(xp.astype(Z * u[:, None] ** 0.25, work.dtype))  # (N, rows)
+            fourth = features @ xp.matrix_transpose(features)
+            self.fourth = add_to(self.fourth, h, xp.astype(fourth, xp.float64))
         self._seen(index)
         return self
 
@@ -414,7 +452,7 @@ class FourthMoment(_Accumulator):
 
     def covariance(self, half: int | None = None) -> np.ndarray:
         """Second moment ``(r, r)`` in the frame, of one half or of all."""
-        return self._mean(self.second, half)
+        return to_numpy(self._mean(self.second, half))
 
     def moment(self, half: int | None = None) -> PackedTensor:
         """``E[z^(x4)]`` over one half or all of the samples, in float64."""
@@ -422,13 +460,21 @@ class FourthMoment(_Accumulator):
 
     def cumulant(self, half: int | None = None) -> FourTensor:
         """The fourth cumulant: the moment without the three pairings of the covariance."""
-        return _cumulant(self.moment(half).astype(self.dtype or np.float64), self.covariance(half))
+        xp = array_namespace(self.fourth)
+        dtype = xp.float64 if self.dtype is None else getattr(xp, self.dtype.name)
+        return _cumulant(self.moment(half).astype(dtype), self.covariance(half))
 
-    def _mean(self, sums: np.ndarray, half: int | None) -> np.ndarray:
-        weight = self.weight.sum() if half is None else self.weight[half]
+    def to_numpy(self) -> FourthMoment:
+        """The same with its sums on the host, as NumPy arrays."""
+        out = copy.copy(self)
+        out._restore(self._saved())
+        return out
+
+    def _mean(self, sums: Array, half: int | None) -> Array:
+        weight = float(self.weight.sum() if half is None else self.weight[half])
         if not weight > 0:
             raise ValueError("no samples have been seen: call update first.")
-        return (sums[0] + sums[1] if half is None else sums[half]) / weight
+        return (sums[0, ...] + sums[1, ...] if half is None else sums[half, ...]) / weight
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a ``.npz`` file, all at once or not at all."""
@@ -457,17 +503,22 @@ class ImplicitMoment:
     weights : ndarray of shape (m,)
     """
 
-    def __init__(self, Z: np.ndarray, half: np.ndarray, weights: np.ndarray) -> None:
+    def __init__(self, Z: Array, half: np.ndarray, weights: np.ndarray) -> None:
         self.dim = int(Z.shape[1])
-        self.weight = np.array([weights[half == h].sum() for h in (0, 1)])
-        self.effective = np.array([effective(weights[half == h]) for h in (0, 1)])
-        self.parts = {h: SampleTensor(Z[half == h], weights[half == h]) for h in (0, 1) if self.weight[h] > 0}
+        mine = [np.flatnonzero(half == h) for h in (0, 1)]
+        self.weight = np.array([weights[rows].sum() for rows in mine])
+        self.effective = np.array([effective(weights[rows]) for rows in mine])
+        self.parts = {
+            h: SampleTensor(take_rows(Z, rows), weights[rows]) for h, rows in enumerate(mine) if self.weight[h] > 0
+        }
+        self._covariances = {h: to_numpy(part.covariance) for h, part in self.parts.items()}
 
     def covariance(self, half: int | None = None) -> np.ndarray:
         """Second moment ``(r, r)``, of one half or of all."""
         if half is not None:
-            return self.parts[half].covariance
-        return sum(share * part.covariance for share, part in self._shares)
+            return self._covariances[half]
+        total = self.weight.sum()
+        return np.asarray(sum(float(self.weight[h] / total) * C for h, C in self._covariances.items()))
 
     def moment(self, half: int | None = None) -> FourTensor:
         """``E[z^(x4)]`` over one half or all of the samples."""
@@ -497,7 +548,7 @@ class Rewhitened:
     def __init__(self, moment: FourthMoment) -> None:
         self.moment = moment
         self.dim, self.effective = moment.dim, moment.effective
-        self.shift = moment._mean(moment.first, None)  # (r,)
+        self.shift = to_numpy(moment._mean(moment.first, None))  # (r,)
         self.root = inverse_root(moment.covariance() - np.outer(self.shift, self.shift))
 
     @property
@@ -513,13 +564,12 @@ class Rewhitened:
     def cumulant(self, half: int | None = None) -> FourTensor:
         """The fourth cumulant of one half, or of all samples."""
         T = self.moment.cumulant(half)
-        delta = self.shift.astype(T.like.dtype)
-        centred = Sum([(1.0, T), (2.0, FactoredTensor.from_components(np.ones(1, delta.dtype), delta[None, :]))])
-        return Congruence(centred, self.root.astype(T.like.dtype))
+        delta, one, root = (from_numpy(x, T.like, T.like.dtype) for x in (self.shift[None, :], np.ones(1), self.root))
+        return Congruence(Sum([(1.0, T), (2.0, FactoredTensor.from_components(one, delta))]), root)
 
 
 def _cumulant(moment: FourTensor, C: np.ndarray) -> FourTensor:
-    return Sum([(1.0, moment), (-1.0, Pairings(C.astype(moment.like.dtype)))])
+    return Sum([(1.0, moment), (-1.0, Pairings(from_numpy(C, moment.like, moment.like.dtype)))])
 
 
 def inverse_root(C: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from quartic._arrays import from_numpy, pack_rank_one, packed_dim, to_numpy
+from quartic._arrays import Array, from_numpy, pack_rank_one, packed_dim, reduced_precision, take_rows, to_numpy
 from quartic._progress import Stages
 from quartic.algorithms.certify import cap_angle, is_certified
 from quartic.algorithms.postprocess import evaluate
@@ -253,8 +253,10 @@ class Ladder:
         if part > seen:
             with self.stages("moment"):
                 rows = self.data.chosen(seen, part if part < 1 else 2.0)
-                weights = self.temper(share).weights(self.data.squared_norms(rows, self.frame)) * self.data.weight(rows)
-                moment = FourthMoment(self.frame, np.float32).update(self.data.Y[rows], weights, index=rows)
+                squares = self.data.squared_norms(rows, self.frame)
+                weights = to_numpy(self.temper(share).weights(squares)) * self.data.weight(rows)
+                samples = take_rows(self.data.Y, rows)
+                moment = FourthMoment(self.frame, np.float32, samples).update(samples, weights, index=rows).to_numpy()
                 if share in self._moments:
                     moment.merge(self._moments[share])
                 spectrum = full_spectrum(moment.cumulant())
@@ -263,7 +265,7 @@ class Ladder:
         return self._given[share]
 
     @cached_property
-    def _some_squares(self) -> np.ndarray:
+    def _some_squares(self) -> Array:
         """``||z||^2`` of some samples."""
         return self.data.squared_norms(self.data.about(FIRST * packed_dim(self.frame.dim)), self.frame)
 
@@ -391,7 +393,7 @@ def leaves_more(ladder: Ladder, part: float, U: np.ndarray) -> bool:
         rest.append(np.asarray(T.to_packed()) - (features * fitted_weights(T, B)[1]) @ features.T)
     data, frame = ladder.data, ladder.frame
     rows = data.about(JUDGES)
-    Z = frame.whiten(data.Y[rows], np.float64)
+    Z = to_numpy(data.whitened(rows, frame))
     w = ladder.temper(mildest).weights(np.sum(Z * Z, axis=1)) * data.weight(rows)
     features = pack_rank_one(Z)
     for own, other, m in ((rest[0], rest[1], count[1]), (rest[1], rest[0], count[0])):
@@ -405,9 +407,10 @@ def leaves_more(ladder: Ladder, part: float, U: np.ndarray) -> bool:
     return False
 
 
-def fitted_weights(T: FourTensor, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def fitted_weights(T: FourTensor, U: np.ndarray, *, rough: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """``<T, u^(x4)>`` for the rows of ``U (n, r)``, and the weights with which these fit ``T`` best."""
-    values = np.asarray(to_numpy(evaluate(T, from_numpy(U, T.like, T.like.dtype)).values), dtype=np.float64)
+    with reduced_precision(rough):
+        values = np.asarray(to_numpy(evaluate(T, from_numpy(U, T.like, T.like.dtype)).values), dtype=np.float64)
     return values, np.linalg.lstsq((U @ U.T) ** 4, values, rcond=None)[0]
 
 
@@ -493,7 +496,7 @@ def refine_codes(
 ) -> tuple[Fitted, bool]:
     """The atoms ``U (n, r)`` refined by sparse codes, and whether that is better: judged by samples held out."""
     rows = data.about(max(CODED * U.shape[0], CODED_LEAST))
-    Z = frame.whiten(data.Y[rows], np.float64)
+    Z = to_numpy(data.whitened(rows, frame))
     judges = np.arange(rows.shape[0]) % HELD_OUT == 0
     fitted = fit(Z[~judges], U, floor)
     if progress is not None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from quartic._arrays import Array, array_namespace, from_numpy, to_numpy
 from quartic.algorithms.certify import is_certified
 from quartic.algorithms.recover import polar
 from quartic.algorithms.refine import (
@@ -120,7 +121,7 @@ def refined_from(
 
     floor = max(ROUNDING * rounding_floor(data, frame), 1e-12)
     some = spectral.rows[: max(SPARSE_ROWS * n, SPARSE_LEAST)]
-    last = sparse(frame.whiten(data.Y[some], np.float64), W, floor)
+    last = sparse(data.whitened(some, frame), W, floor)
     progress(2)
     if last.exact(floor):
         story = f"the data are exactly sparse: dictionary exact to {np.max(last.residual):.0e} in {last.rounds} rounds"
@@ -153,25 +154,30 @@ def refined_from(
 
 def constrained(everything: Source, covariance: Covariance, frame: Frame, W: np.ndarray) -> Refined:
     """The orthogonal estimate on all samples, from ``W (n, n)``."""
-    W, means, passes = orthogonal(everything, frame.forward, W, PASSES)
+    forward, V = there(everything, frame.forward, W)
+    V, means, passes = orthogonal(everything, forward, V, PASSES)
+    W = to_numpy(V)
     # It inherits the error of the covariance, half by half: W C W' = Id is its constraint.
     shapes = [W @ frame.forward.T @ covariance.half(h) @ frame.forward @ W.T - np.eye(frame.dim) for h in (0, 1)]
-    both = np.all(means.weight > 0)
-    directions = [orthogonal_direction(*means.of(h)) + shape / 2 for h, shape in enumerate(shapes) if both]
+    both = means.both
+    directions = [to_numpy(orthogonal_direction(*means.of(h))) + shape / 2 for h, shape in enumerate(shapes) if both]
     return Refined(W, half_atoms(W, directions), f"orthogonal fixed point, {passes} passes", passes)
 
 
 def likely(part: Source, everything: Source, frame: Frame, W: np.ndarray) -> Refined:
     """The most likely estimate, from ``W (n, n)``: its score is fitted on a part of the samples, then all are used."""
-    signals = np.concatenate([rows @ frame.forward.astype(rows.dtype) for _, rows, _ in part()])
+    forward, V = there(part, frame.forward, W)
+    xp = array_namespace(V)
+    signals = seen(part, forward)
     for _ in range(FREE_STEPS):
-        score = ClippedScore.fit(signals @ W.T.astype(signals.dtype))
-        before = W
-        W, _, _ = free(part, frame.forward, W, score, 1)
-        if np.max(np.abs(W - before)) < 1e-3:
+        score = ClippedScore.fit(signals @ xp.astype(xp.matrix_transpose(V), signals.dtype))
+        before = V
+        V, _, _ = free(part, forward, V, score, 1)
+        if float(xp.max(xp.abs(V - before))) < 1e-3:
             break
-    W, means, passes = free(everything, frame.forward, W, score, PASSES)
-    directions = [free_direction(*means.of(h)) for h in (0, 1) if np.all(means.weight > 0)]
+    V, means, passes = free(everything, forward, V, score, PASSES)
+    W = to_numpy(V)
+    directions = [to_numpy(free_direction(*means.of(h))) for h in (0, 1) if means.both]
     return Refined(W, half_atoms(W, directions), f"maximum likelihood, {passes} passes", passes)
 
 
@@ -182,20 +188,36 @@ def best_start(part: Source, frame: Frame, sure: np.ndarray, rng: np.random.Gene
     """
     n = frame.dim
     if np.all(sure):
-        return orthogonal(part, frame.forward, np.eye(n), POLISH_STEPS)[0]
-    Z = np.concatenate([rows @ frame.forward.astype(rows.dtype) for _, rows, _ in part()])
+        forward, W = there(part, frame.forward, np.eye(n))
+        return to_numpy(orthogonal(part, forward, W, POLISH_STEPS)[0])
     free_axes = np.flatnonzero(~sure)
     rotations = [np.eye(n) for _ in range(1 + ROTATIONS)]
     for rotation in rotations[1:]:
         rotation[np.ix_(free_axes, free_axes)] = polar(rng.standard_normal((free_axes.size, free_axes.size)))
-    optima = [orthogonal(part, frame.forward, rotation, LOCAL_STEPS)[0] for rotation in rotations]
-    return max(optima, key=lambda W: contrast(Z @ W.T.astype(Z.dtype)))
+    forward, *starts = there(part, frame.forward, *rotations)
+    optima = [orthogonal(part, forward, start, LOCAL_STEPS)[0] for start in starts]
+    Z = seen(part, forward)
+    xp = array_namespace(Z)
+    return to_numpy(max(optima, key=lambda W: contrast(Z @ xp.astype(xp.matrix_transpose(W), Z.dtype))))
+
+
+def there(source: Source, *arrays: np.ndarray) -> list[Array]:
+    """Arrays in the library, and on the device, of the samples of a source."""
+    like = next(iter(source()))[1]
+    return [from_numpy(x, like) for x in arrays]
+
+
+def seen(source: Source, forward: Array) -> Array:
+    """All samples of a source in whitened coordinates."""
+    xp = array_namespace(forward)
+    return xp.concat([rows @ xp.astype(forward, rows.dtype) for _, rows, _ in source()])
 
 
 def rounding_floor(data: Samples, frame: Frame) -> float:
     """What the rounding of the samples leaves in whitened coordinates."""
     size = np.sqrt(np.sum(frame.backward**2, axis=0) + frame.mean**2)  # root mean square of each feature
-    return float(np.finfo(data.Y.dtype).eps * np.linalg.norm(frame.forward * size[:, None], 2))
+    eps = float(array_namespace(data.Y).finfo(data.Y.dtype).eps)
+    return float(eps * np.linalg.norm(frame.forward * size[:, None], 2))
 
 
 def half_estimates(found: Search, start: np.ndarray) -> list[np.ndarray]:

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from quartic._arrays import (
+    Array,
+    array_namespace,
+    from_numpy,
+    median,
+    quantile,
+    rows_of,
+    squared_norms,
+    take_rows,
+    to_numpy,
+)
 from quartic.algorithms.refine import Source
-from quartic.moments import CHUNK, Frame, halves, row_hash
+from quartic.moments import Frame, places, row_hash
 
 TRIM = 4.0  # times m^(1/4) and the 90% quantile: such a norm outweighs all other fourth moments 250 times
 SIGNIFICANT = 5.0  # standard errors of the kurtosis of Gaussian samples
@@ -22,17 +36,18 @@ class Samples:
 
     Attributes
     ----------
-    Y : ndarray of shape (m, d)
+    Y : array of shape (m, d)
+        Of any library, on any device; indices, weights and the mean are NumPy's.
     weights : ndarray of shape (m,) or None
         Zero for samples that are left out.
     mean : ndarray of shape (d,)
     """
 
-    Y: np.ndarray
+    Y: Array
     weights: np.ndarray | None
     mean: np.ndarray
 
-    @property
+    @cached_property
     def count(self) -> int:
         """Samples that are not left out."""
         return self.Y.shape[0] if self.weights is None else int(np.count_nonzero(self.weights))
@@ -52,23 +67,42 @@ class Samples:
         """Weights of some rows."""
         return np.ones(rows.shape[0]) if self.weights is None else self.weights[rows]
 
-    def squared_norms(self, rows: np.ndarray, frame: Frame) -> np.ndarray:
-        """``||z||^2`` of some rows in whitened coordinates."""
-        Z = frame.whiten(self.Y[rows], np.float64)
-        return np.einsum("ij,ij->i", Z, Z)
+    def whitened(self, rows: np.ndarray, frame: Frame, dtype: Any = np.float64) -> Array:
+        """Some rows in whitened coordinates, ``(k, r)``."""
+        return frame.whiten(take_rows(self.Y, rows), dtype)
 
-    def everything(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    def squared_norms(self, rows: np.ndarray, frame: Frame) -> Array:
+        """``||z||^2`` of some rows in whitened coordinates."""
+        return squared_norms(self.whitened(rows, frame))
+
+    @cached_property
+    def _places(self) -> list[tuple[int, Array, Array]]:
+        """Half, places and weights of the rows of each chunk, where the samples are."""
+        every = np.arange(self.Y.shape[0])
+        return [
+            (h, from_numpy(mine, self.Y), from_numpy(self.weight(mine), self.Y))
+            for h, mine in places(self.weights, every, rows_of(self.Y, np.float64))
+        ]
+
+    def everything(self) -> Iterator[tuple[int, Array, Array]]:
         """All rows, centred, chunk by chunk and half by half: a ``Source`` of the refinement."""
-        for h, rows, w in halves(self.Y, self.weights, np.arange(self.Y.shape[0]), CHUNK):
-            yield h, (rows.astype(np.float64) - self.mean).astype(self.Y.dtype), w
+        xp = array_namespace(self.Y)
+        for h, mine, w in self._places:
+            yield h, self._centred(xp.take(self.Y, mine, axis=0)), w
 
     def part(self, rows: np.ndarray) -> Source:
         """Some rows, held in memory: a ``Source`` as well."""
+        weights = self.weight(rows)
         chunks = [
-            (h, (Y.astype(np.float64) - self.mean).astype(self.Y.dtype), w)
-            for h, Y, w in halves(self.Y[rows], self.weight(rows), rows, CHUNK)
+            (h, self._centred(take_rows(self.Y, rows[mine])), from_numpy(weights[mine], self.Y))
+            for h, mine in places(weights, rows, rows_of(self.Y, np.float64))
         ]
         return lambda: chunks
+
+    def _centred(self, rows: Array) -> Array:
+        """Rows about the mean, which is subtracted in float64."""
+        xp = array_namespace(rows)
+        return xp.astype(xp.astype(rows, xp.float64) - from_numpy(self.mean, rows), rows.dtype)
 
 
 def looks_gaussian(Z: np.ndarray, w: np.ndarray) -> bool:
@@ -77,39 +111,41 @@ def looks_gaussian(Z: np.ndarray, w: np.ndarray) -> bool:
     Mardia's kurtosis: ``q^2 E ||z||^4 / (E ||z||^2)^2 - q (q + 2)`` has a variance of ``8 q (q + 2) / m``.
     """
     q = Z.shape[1]
-    squares = np.einsum("ij,ij->i", Z, Z)
+    squares = squared_norms(Z)
     excess = q**2 * np.average(squares**2, weights=w) / np.average(squares, weights=w) ** 2 - q * (q + 2)
     return bool(abs(excess) <= SIGNIFICANT * np.sqrt(8 * q * (q + 2) * np.sum(w**2)) / np.sum(w))
 
 
-def trim(Y: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray | None, int]:
+def trim(Y: Array, sample_weight: np.ndarray | None) -> tuple[np.ndarray | None, int]:
     """Weights without the samples that alone would decide every moment, and how many these are.
 
     A sample of norm ``TRIM m^(1/4) q``, with ``q`` the 90% quantile of all norms, has a fourth power some hundred
     times as large as those of all others together; several that are ``FAR`` longer than 99.5% of all are as bad.
     """
+    xp = array_namespace(Y)
     m = Y.shape[0]
-    some = Y[:: max(1, m // 4096)]
-    centre = np.median(some, axis=0)
+    some = Y[:: max(1, m // 4096), :]
+    centre = median(some, axis=0)
     # Where more than half of the samples are zero, so is the median; the largest of a tenth is not.
-    sizes = np.quantile(np.abs(some - centre), 0.9, axis=0)
+    sizes = to_numpy(quantile(xp.abs(some - centre), 0.9))
     size = float(np.max(sizes, initial=0.0))
-    low, high = (1e-140, 1e140) if Y.dtype == np.float64 else (1e-17, 1e17)
+    low, high = (1e-140, 1e140) if Y.dtype == xp.float64 else (1e-17, 1e17)
     if size > 0 and not low < size < high:
         raise ValueError(f"the samples have a magnitude of {size:.0e}: rescale them, or their moments overflow.")
-    norms = np.empty(m)
     # Features may come in very different units.
-    unit = np.where(sizes > SMALL * size, sizes, size or 1.0).astype(Y.dtype)
+    unit = from_numpy(np.where(sizes > SMALL * size, sizes, size or 1.0), Y, Y.dtype)
+    parts, chunk = [], rows_of(Y, np.float64)
     with np.errstate(over="ignore"):  # a norm that overflows is infinite, and goes
-        for first in range(0, m, CHUNK):
-            rows = (Y[first : first + CHUNK] - centre) / unit
-            norms[first : first + CHUNK] = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    counted = norms if sample_weight is None else norms[sample_weight > 0]
-    most, many = np.quantile(counted, (0.9, 0.995)) if counted.size else (0.0, 0.0)
+        for first in range(0, m, chunk):
+            rows = (Y[first : min(first + chunk, m), :] - centre) / unit
+            parts.append(xp.astype(xp.sqrt(squared_norms(rows)), xp.float64))
+    norms = xp.concat(parts)[:, None]
+    counted = norms if sample_weight is None else take_rows(norms, np.flatnonzero(sample_weight > 0))
+    most, many = (float(quantile(counted, q)[0]) if counted.shape[0] else 0.0 for q in (0.9, 0.995))
     limits = (TRIM * counted.shape[0] ** 0.25 * most, FAR * many)
-    gross = norms > min((limit for limit in limits if limit > 0), default=np.inf)
+    gross = to_numpy(norms[:, 0] > min((limit for limit in limits if limit > 0), default=math.inf))
     if sample_weight is not None:
-        gross &= sample_weight > 0
+        gross = gross & (sample_weight > 0)
     if not np.any(gross):
         return sample_weight, 0
     weights = np.ones(m) if sample_weight is None else np.array(sample_weight, dtype=np.float64)

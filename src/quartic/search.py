@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from quartic._arrays import to_numpy
+from quartic._arrays import from_numpy, no_rows, reduced_precision, to_numpy
 from quartic.algorithms.certify import (
     DETERMINED,
     TILT,
@@ -159,17 +159,17 @@ class Search:
             return np.zeros(U.shape[0], dtype=bool)
         return self.doubt(U)
 
-    def certify(self, U: np.ndarray) -> np.ndarray:
+    def certify(self, U: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
         """Certificates of atoms ``U (m, r)``, unit rows, however they were found.
 
         A direction that may be Gaussian has none: the span was asked for ``n`` dimensions, and holds noise where there
-        are fewer atoms.
+        are fewer atoms.  ``values (m,)`` are the ``<T, u^(x4)>`` of the cumulant, where they are known.
         """
         if not self.halves:
             return np.zeros(U.shape[0])
         wrong = self._doubted(U)
         if self.local is None:
-            wrong |= may_be_gaussian(self.moment, U)
+            wrong |= may_be_gaussian(self.moment, U, values)
             bounds = half_bounds(U, self.halves)
         else:
             # Supports are tangled: local tempering knows better than the top of the spectrum.
@@ -177,15 +177,18 @@ class Search:
         return np.where(wrong | contradicted(U, bounds, TILT), 0.0, bounds)
 
 
-def may_be_gaussian(moment: Halved, U: np.ndarray) -> np.ndarray:
+def may_be_gaussian(moment: Halved, U: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
     """Along which unit rows ``U (m, r)`` the kurtosis is no larger than its sampling error.
 
-    The kurtosis of ``m`` Gaussians of variance ``c`` errs by ``c^2 sqrt(24 / m)``.
+    The kurtosis of ``m`` Gaussians of variance ``c`` errs by ``c^2 sqrt(24 / m)``.  ``values`` holds that of each row,
+    where it is known.
     """
-    T = moment.cumulant()
-    values = np.abs(to_numpy(evaluate(T, U.astype(T.like.dtype)).values))
+    if values is None:
+        T = moment.cumulant()
+        with reduced_precision(True):  # next to a sampling error
+            values = to_numpy(evaluate(T, from_numpy(U, T.like, T.like.dtype)).values)
     variance = np.sum((U @ moment.covariance()) * U, axis=1)
-    return np.asarray(values <= SIGNIFICANT * variance**2 * np.sqrt(24 / moment.effective.sum()))
+    return np.asarray(np.abs(values) <= SIGNIFICANT * variance**2 * np.sqrt(24 / moment.effective.sum()))
 
 
 def search(
@@ -236,6 +239,7 @@ def _top(
         tolerance=tolerance,
         by_magnitude=True,
         most=most,
+        rough=not tight,
         callback=progress,
     )
 
@@ -295,7 +299,7 @@ def _found(
 ) -> Search:
     atoms = _atoms(span, known, rng)
     if tight and atoms.shape[0]:
-        found = postprocess(span, atoms[known.shape[0] :].astype(span.like.dtype), SETTLING)
+        found = postprocess(span, from_numpy(atoms[known.shape[0] :], span.like, span.like.dtype), SETTLING)
         atoms = np.concatenate((known, to_numpy(found).astype(np.float64)))
     return Search(atoms, both, spectrum.values, window, sweeps, moment)
 
@@ -304,8 +308,8 @@ def _atoms(L: FactoredTensor, known: np.ndarray, rng: np.random.Generator) -> np
     """The known atoms, and those in what is left of the span."""
     if known.shape[0] == 0:
         return to_numpy(recover(L, rng)).astype(np.float64)
-    given = known.astype(L.like.dtype)
-    rest = recover(deflate_span(L, polar(given)), rng) if known.shape[0] < L.rank else given[:0]
+    given = from_numpy(known, L.like, L.like.dtype)
+    rest = recover(deflate_span(L, polar(given)), rng) if known.shape[0] < L.rank else no_rows(L.like, L.dim)
     return np.concatenate((known, to_numpy(rest).astype(np.float64)))
 
 
@@ -317,7 +321,7 @@ def _window(spectrum: Spectrum, n: int, window: tuple[int, int]) -> FactoredTens
 
 
 def _all_eigenpairs(T: FourTensor) -> Spectrum:
-    matrix = to_numpy(T.to_packed())
+    matrix = to_numpy(T.to_packed())  # few dimensions: the host will do
     values, V = np.linalg.eigh((matrix + matrix.T) / 2)
     zero = np.zeros(values.shape[0])
     return Spectrum(values[::-1].astype(np.float64), V[:, ::-1], zero, np.zeros((0, 0)), 1, True)

@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from quartic._arrays import available_memory, pack_rank_one, packed_dim
+from quartic._arrays import (
+    Array,
+    array_namespace,
+    free_memory,
+    from_numpy,
+    pack_rank_one,
+    packed_dim,
+    take_rows,
+    to_numpy,
+)
 from quartic._progress import Stages
 from quartic.algorithms.certify import CERTIFIED
 from quartic.algorithms.recover import polar
@@ -62,7 +71,7 @@ def spectral_stage(
     """
     m = data.count
     size = min(m, max(SUBSAMPLE * frame.dim**2, SPARSE_ROWS * n, SPARSE_LEAST))
-    share, rows, squares = 0.0, np.zeros(0, dtype=np.intp), np.zeros(0)
+    share, rows, squares = 0.0, np.zeros(0, dtype=np.intp), None
     temper: Tempering | None = None
     moment: Halved | None = None
     while True:
@@ -70,25 +79,26 @@ def spectral_stage(
             part = min(1.0, size / m)
             fresh = data.chosen(share, part if part < 1 else 2.0)
             share, rows = part, np.concatenate((rows, fresh))
-            squares = np.concatenate((squares, data.squared_norms(fresh, frame)))
+            more = data.squared_norms(fresh, frame)
+            squares = more if squares is None else array_namespace(more).concat((squares, more))
             # One temperature for all rounds, so that their moments add.
             if temper is None:
                 temper = tempering(squares) if beta is None else Tempering(beta, tempering(squares).least)
-            weights = temper.weights(squares) * data.weight(rows)
-            chosen = choose_form(form, rows.shape[0], frame.dim, n)
+            weights = to_numpy(temper.weights(squares)) * data.weight(rows)
+            chosen = choose_form(form, rows.shape[0], frame.dim, n, free_memory(data.Y))
             if isinstance(moment, FourthMoment) and chosen == "accumulated":
-                moment.update(data.Y[fresh], weights[rows.shape[0] - fresh.shape[0] :], index=fresh)
+                moment.update(take_rows(data.Y, fresh), weights[rows.shape[0] - fresh.shape[0] :], index=fresh)
             else:
                 moment = moment_of(data, frame, rows, weights, chosen)
             progress(rows.shape[0])
         with stages("search") as progress:
             polish = Polish(data.part(rows), frame, n, rng)
             last = share == 1 or size >= max(LARGEST * frame.dim**2, LARGEST_LEAST)
-            cloud = cloud_of(data, frame, rows)
-            lenient = partial(doubtful, cloud.first(GLANCE), symmetry=False)
+            lenient = partial(doubtful, cloud_of(data, frame, rows, GLANCE), symmetry=False)
             found = replace(search(moment, n, known, rng, progress, polish), doubt=lenient)
         lost = found.certified < n and n == frame.dim
-        if lost and tangled(cloud.seen_in(complete(found.atoms, n, n, rng))):
+        cloud = cloud_of(data, frame, rows).on_host() if lost else None
+        if cloud is not None and tangled(cloud.seen_in(complete(found.atoms, n, n, rng))):
             sceptic = partial(doubtful, cloud, sceptical=True)
             if beta == 0:
                 found = replace(found, doubt=sceptic)
@@ -118,18 +128,19 @@ def spectral_stage(
     return Spectral(found, moment, rows, n, "given", rows.shape[0], reason, chosen, temper.beta)
 
 
-def cloud_of(data: Samples, frame: Frame, rows: np.ndarray) -> Cloud:
-    """Some rows in whitened coordinates, in random order."""
+def cloud_of(data: Samples, frame: Frame, rows: np.ndarray, most: int | None = None) -> Cloud:
+    """Some rows in whitened coordinates, in random order; the first ``most`` of them."""
     place = row_hash(rows)
-    order = np.argsort(place, kind="stable")
-    return Cloud(frame.whiten(data.Y[rows[order]], np.float32), half_of(place[order]), data.weight(rows[order]))
+    order = np.argsort(place, kind="stable")[:most]
+    Z = data.whitened(rows[order], frame, np.float32)
+    return Cloud(Z, half_of(place[order]), data.weight(rows[order]))
 
 
 def moment_of(data: Samples, frame: Frame, rows: np.ndarray, weights: np.ndarray, form: str) -> Halved:
     """The fourth moment of some rows, in one of its two forms."""
     if form == "accumulated":
-        return FourthMoment(frame, np.float32).update(data.Y[rows], weights, index=rows)
-    return ImplicitMoment(frame.whiten(data.Y[rows], np.float32), half_of(row_hash(rows)), weights)
+        return FourthMoment(frame, np.float32, data.Y).update(take_rows(data.Y, rows), weights, index=rows)
+    return ImplicitMoment(data.whitened(rows, frame, np.float32), half_of(row_hash(rows)), weights)
 
 
 @dataclass(frozen=True)
@@ -143,10 +154,10 @@ class Polish:
 
     def __call__(self, half: int, B: np.ndarray) -> np.ndarray:
         """Unit rows from the rows of ``B``, which the span of that half gave."""
-        start = complete(B, self.n, self.frame.dim, self.rng)
         mine = [chunk for chunk in self.source() if chunk[0] == half]
-        inside = self.frame.narrowed(start.T)
-        return orthogonal(lambda: mine, inside.forward, np.eye(self.n), POLISH_STEPS)[0] @ start
+        start = complete(B, self.n, self.frame.dim, self.rng, mine[0][1])
+        forward, W = (from_numpy(x, mine[0][1]) for x in (self.frame.narrowed(start.T).forward, np.eye(self.n)))
+        return to_numpy(orthogonal(lambda: mine, forward, W, POLISH_STEPS)[0]) @ start
 
 
 def top_or_window(
@@ -168,16 +179,14 @@ def top_or_window(
     return found
 
 
-def choose_form(form: str, m: int, r: int, n: int) -> str:
-    """``accumulated`` or ``implicit``, by operations and memory."""
+def choose_form(form: str, m: int, r: int, n: int, free: float) -> str:
+    """``accumulated`` or ``implicit``, by operations and the bytes that are ``free``."""
     if form != "auto":
         return form
     N, k, sweeps = packed_dim(r), n + 8, 5  # sweeps of each of three tensors, as measured
     accumulated = m * N * N + 2 * 3 * sweeps * N * N * k  # the moment is symmetric: half of 2 m N^2
     implicit = 2 * 4 * sweeps * m * N * k  # all samples once for the whole, once for the halves
-    free_memory = available_memory()
-    fits = free_memory is None or free_memory > 4 * 8 * N * N
-    return "accumulated" if fits and accumulated <= implicit else "implicit"
+    return "accumulated" if free > 4 * 8 * N * N and accumulated <= implicit else "implicit"
 
 
 def counted(spectral: Spectral, known: np.ndarray, rng: np.random.Generator) -> Spectral:
@@ -205,7 +214,8 @@ def rest_is_gaussian(moment: Halved, atoms: np.ndarray, rng: np.random.Generator
     if not np.all(moment.effective > 0):
         return False
     beside = np.linalg.qr(atoms.T, mode="complete")[0][:, atoms.shape[0] :].T  # (r - n, r)
-    whole, *halves = (Congruence(T, beside.astype(T.like.dtype)) for T in (moment.cumulant(h) for h in (None, 0, 1)))
+    cumulants = (moment.cumulant(h) for h in (None, 0, 1))
+    whole, *halves = (Congruence(T, from_numpy(beside, T.like, T.like.dtype)) for T in cumulants)
     # In few directions one difference may be small by chance; the kurtosis of m Gaussians errs by sqrt(24 / m).
     error = spectral_norm(Sum([(0.5, halves[0]), (-0.5, halves[1])]), rng)
     return spectral_norm(whole, rng) <= GAUSSIAN * max(error, np.sqrt(24 / moment.effective.sum()))
@@ -220,16 +230,20 @@ def is_noise(moment: Halved, axes: np.ndarray) -> bool:
     if not np.all(moment.effective > 0):
         return False
     whole, first, second = (moment.cumulant(h) for h in (None, 0, 1))
-    X = pack_rank_one(axes.astype(whole.like.dtype))
-    error = np.linalg.norm(first.apply(X) - second.apply(X)) / 2
-    return bool(np.linalg.norm(whole.apply(X)) <= GAUSSIAN * error)
+    X = pack_rank_one(from_numpy(axes, whole.like, whole.like.dtype))
+    norm = array_namespace(X).linalg.matrix_norm
+    error = float(norm(first.apply(X) - second.apply(X))) / 2
+    return float(norm(whole.apply(X))) <= GAUSSIAN * error
 
 
-def complete(B: np.ndarray, n: int, r: int, rng: np.random.Generator) -> np.ndarray:
-    """``n`` orthonormal rows ``(n, r)``: those closest to ``B (m, r)``, and random ones for what is missing."""
+def complete(B: np.ndarray, n: int, r: int, rng: np.random.Generator, like: Array = None) -> np.ndarray:
+    """``n`` orthonormal rows ``(n, r)``: those closest to ``B (m, r)``, and random ones for what is missing.
+
+    Computed where ``like`` lies, if it is given.
+    """
     B = B[:n]
     if B.shape[0] < n:
         noise = rng.standard_normal((n - B.shape[0], r))
         basis = np.linalg.qr(np.concatenate((B, noise)).T)[0].T
         B = np.concatenate((B, basis[B.shape[0] :]))
-    return polar(B)
+    return polar(B) if like is None else to_numpy(polar(from_numpy(B, like)))

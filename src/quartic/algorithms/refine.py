@@ -18,21 +18,36 @@ atoms.  Three stages, each from the result of the one before:
    other data it stops at their noise, and the stage is not used.
 
 The least squares of stage 3 need ``E[z z'; |s_i| < t_i]`` for every ``i``: one product of packed features with a mask.
+
+Everything runs in the library and on the device of the samples; ``n x n`` matrices are float64 there.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from quartic._arrays import pack_rank_one, packed_dim, unpack
+from quartic._arrays import (
+    Array,
+    array_namespace,
+    clip,
+    device,
+    from_numpy,
+    gram_of_each,
+    median,
+    pack_rank_one,
+    quantile,
+    to_numpy,
+    unpack,
+)
 from quartic.algorithms.recover import polar
 from quartic.tensors.samples import rows_in_a_chunk
 
 # What a pass over the samples reads: (half, centred rows (m, d), weights (m,)), chunk by chunk.
-Source = Callable[[], Iterable[tuple[int, np.ndarray, np.ndarray]]]
+Source = Callable[[], Iterable[tuple[int, Array, Array]]]
 
 QUANTILES = (0.5, 0.75, 0.9, 0.97, 0.995)  # of |s|, where the score bends; from the bulk to the tail, arbitrary
 LONGEST = 0.5  # spectral norm of a Newton step: beyond it the expansion says nothing
@@ -53,45 +68,53 @@ class Statistics:
 
     Attributes
     ----------
-    cross : ndarray of shape (2, n, n)
+    cross : array of shape (2, n, n)
         ``E[psi_i(s_i) s_j]``.
-    slope : ndarray of shape (2, n)
+    slope : array of shape (2, n)
         ``E[psi_i'(s_i)]``.
-    weight : ndarray of shape (2,)
+    weight : array of shape (2,)
     """
 
-    cross: np.ndarray
-    slope: np.ndarray
-    weight: np.ndarray
+    cross: Array
+    slope: Array
+    weight: Array
 
-    def of(self, half: int | None) -> tuple[np.ndarray, np.ndarray]:
+    @property
+    def both(self) -> bool:
+        """Whether both halves have samples."""
+        return bool(array_namespace(self.weight).all(self.weight > 0))
+
+    def of(self, half: int | None) -> tuple[Array, Array]:
         """``cross`` and ``slope`` of one half, or of all samples."""
         if half is not None:
-            return self.cross[half], self.slope[half]
-        share = self.weight / self.weight.sum()
-        return np.tensordot(share, self.cross, 1), share @ self.slope
+            return self.cross[half, ...], self.slope[half, ...]
+        xp = array_namespace(self.cross)
+        share = self.weight / xp.sum(self.weight)
+        return xp.tensordot(share, self.cross, axes=1), share @ self.slope
 
 
-def statistics(
-    source: Source, unmixing: np.ndarray, score: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-) -> Statistics:
+def statistics(source: Source, unmixing: Array, score: Callable[[Array], tuple[Array, Array]]) -> Statistics:
     """One pass over the samples: signals ``rows @ unmixing (d, n)``, and their means under a score."""
+    xp = array_namespace(unmixing)
     n = unmixing.shape[1]
-    cross, slope, weight = np.zeros((2, n, n)), np.zeros((2, n)), np.zeros(2)
+    where = {"dtype": xp.float64, "device": device(unmixing)}
+    cross, slope = [xp.zeros((n, n), **where)] * 2, [xp.zeros(n, **where)] * 2
+    weight = [xp.zeros((), **where)] * 2
     for h, rows, w in source():
-        S = rows @ unmixing.astype(rows.dtype)
+        S = rows @ xp.astype(unmixing, rows.dtype)
         psi, derivative = score(S)
-        w = w.astype(rows.dtype)
-        cross[h] += (psi * w[:, None]).T @ S
-        slope[h] += w @ derivative
-        weight[h] += w.sum(dtype=np.float64)
-    safe = np.where(weight > 0, weight, 1.0)
-    return Statistics(cross / safe[:, None, None], slope / safe[:, None], weight)
+        w = xp.astype(w, rows.dtype)
+        cross[h] = cross[h] + xp.matrix_transpose(psi * w[:, None]) @ S
+        slope[h] = slope[h] + w @ derivative
+        weight[h] = weight[h] + xp.sum(w, dtype=xp.float64)
+    total = xp.stack(weight)
+    safe = xp.where(total > 0, total, xp.ones_like(total))
+    return Statistics(xp.stack(cross) / safe[:, None, None], xp.stack(slope) / safe[:, None], total)
 
 
-def tanh_score(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def tanh_score(S: Array) -> tuple[Array, Array]:
     """``tanh`` and its derivative."""
-    psi = np.tanh(S)
+    psi = array_namespace(S).tanh(S)
     return psi, 1 - psi * psi
 
 
@@ -101,74 +124,96 @@ class ClippedScore:
 
     Attributes
     ----------
-    knots, coefficients : ndarray of shape (k, n)
+    knots, coefficients : array of shape (k, n)
     """
 
-    knots: np.ndarray
-    coefficients: np.ndarray
+    knots: Array
+    coefficients: Array
 
-    def __call__(self, S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, S: Array) -> tuple[Array, Array]:
         """The score and its derivative for signals ``(m, n)``."""
-        psi, slope = np.zeros_like(S), np.zeros_like(S)
-        size = np.abs(S)
-        for t, c in zip(self.knots.astype(S.dtype), self.coefficients.astype(S.dtype), strict=True):
-            psi += c * np.clip(S, -t, t)
-            slope += c * (size < t)
+        xp = array_namespace(S)
+        psi, slope = xp.zeros_like(S), xp.zeros_like(S)
+        size = xp.abs(S)
+        knots, coefficients = (xp.astype(x, S.dtype) for x in (self.knots, self.coefficients))
+        for k in range(knots.shape[0]):
+            t, c = knots[k, :], coefficients[k, :]
+            psi += c * clip(S, -t, t)
+            slope += c * xp.astype(size < t, S.dtype)
         return psi, slope
 
     @classmethod
-    def fit(cls, S: np.ndarray) -> ClippedScore:
+    def fit(cls, S: Array) -> ClippedScore:
         """The closest such score to that of the signals ``S (m, n)``: minimise ``E[psi^2] - 2 E[psi']``."""
-        size = np.sort(np.abs(S), axis=0)
-        t = size[[min(int(q * S.shape[0]), S.shape[0] - 1) for q in QUANTILES]].astype(np.float64)
-        t = np.maximum(
-            t, 1e-3 * np.sqrt(np.mean(size * size, axis=0, dtype=np.float64))
-        )  # of signals that are mostly 0
-        G = np.stack([np.clip(S, -knot, knot) for knot in t])  # (k, m, n)
-        gram = np.einsum("kmi,lmi->ikl", G, G) / S.shape[0]
-        slope = np.stack([np.mean(np.abs(S) < knot, axis=0) for knot in t], axis=1)  # (n, k)
-        scale = np.trace(gram, axis1=1, axis2=2)[:, None, None]
-        gram += 1e-6 * scale * np.eye(len(QUANTILES))  # knots may coincide
-        return cls(t, np.linalg.solve(gram, slope[:, :, None])[:, :, 0].T)
+        xp = array_namespace(S)
+        m = S.shape[0]
+        size = xp.sort(xp.abs(S), axis=0)
+        places = [min(int(q * m), m - 1) for q in QUANTILES]
+        t = xp.stack([xp.astype(size[place, :], xp.float64) for place in places])
+        # Of signals that are mostly 0.
+        t = xp.maximum(t, 1e-3 * xp.sqrt(xp.sum(size * size, axis=0, dtype=xp.float64) / m))
+        S = xp.astype(S, xp.float64)
+        G = xp.stack([clip(S, -t[k, :], t[k, :]) for k in range(len(QUANTILES))])  # (k, m, n)
+        gram = gram_of_each(G) / m
+        size = xp.abs(S)
+        slope = xp.stack(
+            [xp.mean(xp.astype(size < t[k, :], xp.float64), axis=0) for k in range(len(QUANTILES))], axis=1
+        )  # (n, k)
+        scale = xp.linalg.trace(gram)[:, None, None]
+        gram = gram + 1e-6 * scale * _eye(len(QUANTILES), gram)  # knots may coincide
+        return cls(t, xp.matrix_transpose(xp.linalg.solve(gram, slope[:, :, None])[:, :, 0]))
 
 
-def orthogonal_step(W: np.ndarray, cross: np.ndarray, slope: np.ndarray) -> np.ndarray:
+def _eye(n: int, like: Array) -> Array:
+    return array_namespace(like).eye(n, dtype=like.dtype, device=device(like))
+
+
+def orthogonal_step(W: Array, cross: Array, slope: Array) -> Array:
     """Stage 1, from ``E[tanh(s_i) s_j]`` and ``E[tanh'(s_i)]``: another orthogonal ``W (n, n)``."""
+    xp = array_namespace(W)
     # E[psi(s) z'] = cross W, for orthogonal W.  The factor may be negative: signs do not matter, continuity does.
-    step = polar((cross - np.diag(slope)) @ W)
-    return step * np.where(np.sum(step * W, axis=1) < 0, -1.0, 1.0)[:, None]
+    step = polar((cross - _eye(W.shape[0], W) * slope) @ W)
+    return xp.where(xp.sum(step * W, axis=1)[:, None] < 0, -step, step)
 
 
-def orthogonal_direction(cross: np.ndarray, slope: np.ndarray) -> np.ndarray:
+def orthogonal_direction(cross: Array, slope: Array) -> Array:
     """The skew-symmetric ``D`` of a Newton step ``W <- (Id - D) W`` in the orthogonal group."""
-    curvature = slope - np.diagonal(cross)
-    size = np.abs(curvature)[:, None] + np.abs(curvature)[None, :]
-    signed = np.sign(curvature)[:, None] * cross  # a signal with less than Gaussian tails wants the other extremum
-    return (signed - signed.T) / np.maximum(size, 1e-3 * np.median(size))
+    xp = array_namespace(cross)
+    curvature = slope - xp.linalg.diagonal(cross)
+    size = xp.abs(curvature)[:, None] + xp.abs(curvature)[None, :]
+    signed = xp.sign(curvature)[:, None] * cross  # a signal with less than Gaussian tails wants the other extremum
+    return (signed - xp.matrix_transpose(signed)) / xp.maximum(size, 1e-3 * median(size))
 
 
-def free_direction(cross: np.ndarray, slope: np.ndarray) -> np.ndarray:
+def free_direction(cross: Array, slope: Array) -> Array:
     """The ``D`` of a Newton step ``W <- (Id - D) W`` without constraint, for signals of variance 1; zero diagonal.
 
     For independent signals the Hessian couples ``D_ij`` and ``D_ji`` only: ``slope_i D_ij + D_ji = cross_ij``.
     """
-    determinant = np.maximum(slope[:, None] * slope[None, :] - 1, 1e-2)  # 0 for two Gaussian signals
-    D = (cross * slope[None, :] - cross.T) / determinant
-    np.fill_diagonal(D, 0.0)
-    return D
+    xp = array_namespace(cross)
+    determinant = xp.clip(slope[:, None] * slope[None, :] - 1, min=1e-2)  # 0 for two Gaussian signals
+    D = (cross * slope[None, :] - xp.matrix_transpose(cross)) / determinant
+    return xp.where(_eye(D.shape[0], D) > 0, xp.zeros_like(D), D)
 
 
-def free_step(W: np.ndarray, D: np.ndarray) -> np.ndarray:
+def free_step(W: Array, D: Array) -> Array:
     """``(Id - D) W`` with rows of norm 1, not too far from ``W``."""
-    norm = float(np.linalg.norm(D, 2))
-    W = W - min(1.0, LONGEST / max(norm, LONGEST)) * (D @ W)
-    return W / np.linalg.norm(W, axis=1, keepdims=True)
+    xp = array_namespace(W)
+    # The spectral norm is at most that of Frobenius, which is cheap and mostly small enough.
+    short = float(xp.linalg.matrix_norm(D)) <= LONGEST
+    part = 1.0 if short else min(1.0, LONGEST / max(float(xp.linalg.matrix_norm(D, ord=2)), LONGEST))
+    return unit_rows(W - part * (D @ W))
 
 
-def atoms_of(W: np.ndarray) -> np.ndarray:
+def unit_rows(W: Array) -> Array:
+    """The rows of ``W``, of norm 1."""
+    return W / array_namespace(W).linalg.vector_norm(W, axis=1, keepdims=True)
+
+
+def atoms_of(W: Array) -> Array:
     """The atoms in whitened coordinates, unit rows ``(n, n)``: rows of the inverse transpose."""
-    A = np.linalg.inv(W).T
-    return A / np.linalg.norm(A, axis=1, keepdims=True)
+    xp = array_namespace(W)
+    return unit_rows(xp.matrix_transpose(xp.linalg.inv(W)))
 
 
 def sines(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -182,23 +227,25 @@ def half_atoms(W: np.ndarray, directions: list[np.ndarray]) -> list[np.ndarray]:
     return [atoms_of(W - D @ W) for D in directions]
 
 
-def contrast(S: np.ndarray) -> float:
+def contrast(S: Array) -> float:
     """How far signals ``(m, n)`` of variance 1 are from Gaussian ones: ``sum_i (E log cosh s_i - E log cosh g)^2``."""
-    size = np.abs(S)
-    mean = np.mean(size + np.log1p(np.exp(-2 * size)) - np.log(2), axis=0, dtype=np.float64)
-    return float(np.sum((mean - 0.374567207) ** 2))  # E log cosh of a standard Gaussian
+    xp = array_namespace(S)
+    size = xp.abs(S)
+    values = size + xp.log1p(xp.exp(-2 * size)) - math.log(2)
+    mean = xp.sum(values, axis=0, dtype=xp.float64) / S.shape[0]
+    return float(xp.sum((mean - 0.374567207) ** 2))  # E log cosh of a standard Gaussian
 
 
-def pair_moments(source: Source, unmixing: np.ndarray) -> np.ndarray:
+def pair_moments(source: Source, unmixing: Array) -> np.ndarray:
     """``E s_i^2 s_j^2 / (E s_i^2 E s_j^2)`` of the signals ``rows @ unmixing (d, n)``; the kurtosis on the diagonal."""
-    n = unmixing.shape[1]
-    second, fourth, total = np.zeros(n), np.zeros((n, n)), 0.0
+    xp = array_namespace(unmixing)
+    second, fourth, total = (xp.zeros((), dtype=xp.float64, device=device(unmixing)) for _ in range(3))
     for _, rows, w in source():
-        squares = (rows @ unmixing.astype(rows.dtype)).astype(np.float64) ** 2
-        second += w @ squares
-        fourth += (squares * w[:, None]).T @ squares
-        total += w.sum()
-    return fourth * total / (second[:, None] * second)
+        squares = xp.astype(rows @ xp.astype(unmixing, rows.dtype), xp.float64) ** 2
+        second = second + w @ squares
+        fourth = fourth + xp.matrix_transpose(squares * w[:, None]) @ squares
+        total = total + xp.sum(w)
+    return to_numpy(fourth * total / (second[:, None] * second))
 
 
 @dataclass(frozen=True)
@@ -239,49 +286,63 @@ class Sparse:
         return bool(np.all((self.residual <= floor) & many & ~self.sums))
 
 
-def sparse(Z: np.ndarray, W: np.ndarray, floor: float = 1e-12, most: int = 50) -> Sparse:
+def sparse(Z: Array, W: np.ndarray, floor: float = 1e-12, most: int = 50) -> Sparse:
     """Stage 3 on whitened float64 samples ``Z (m, n)``, from ``W (n, n)``, until residuals reach ``floor`` or halt."""
+    xp = array_namespace(Z)
     m, n = Z.shape
-    Z = np.concatenate((Z, np.ones((m, 1))), axis=1)  # the last coordinate finds the offset
-    V = np.concatenate((W / np.linalg.norm(W, axis=1, keepdims=True), np.zeros((n, 1))), axis=1)
-    t, settled = _threshold(Z, V), np.zeros_like(V)
-    size = rows_in_a_chunk(n + 1, Z.dtype)
+    Z = xp.concat((Z, xp.ones_like(Z[:, :1])), axis=1)  # the last coordinate finds the offset
+    start = from_numpy(W, Z)
+    none = xp.zeros_like(start[:, :1])
+    V = xp.concat((unit_rows(start), none), axis=1)
+    t, settled = _threshold(Z, V), xp.zeros_like(V)
+    size = rows_in_a_chunk(n + 1, Z)
+    identity = _eye(n + 1, Z)
     rounds = 0
     while rounds < most:
         rounds += 1
-        inside, pairs, leaks = np.zeros((packed_dim(n + 1), n)), np.zeros((n, n)), np.zeros((n, n))
+        inside, pairs, leaks = (xp.zeros((), dtype=Z.dtype, device=device(Z)) for _ in range(3))
         for first in range(0, m, size):
-            rows = Z[first : first + size]
-            S = rows @ V.T
-            inactive = (np.abs(S) < t).astype(np.float64)
-            inside += pack_rank_one(rows) @ inactive  # sum of zz' over the samples in which atom i is inactive
-            pairs += (1 - inactive).T @ inactive  # samples in which j is active and i is not,
-            leaks += (1 - inactive).T @ (inactive * S * S)  # and what they leave of signal i
+            rows = Z[first : min(first + size, m), :]
+            S = rows @ xp.matrix_transpose(V)
+            inactive = xp.astype(xp.abs(S) < t, Z.dtype)
+            active = xp.matrix_transpose(1 - inactive)
+            inside = inside + pack_rank_one(rows) @ inactive  # sum of zz' over the samples in which atom i is inactive
+            pairs = pairs + active @ inactive  # samples in which j is active and i is not,
+            leaks = leaks + active @ (inactive * S * S)  # and what they leave of signal i
         # Atoms that come together are told apart where one comes alone: the worst of these means is the residual.
-        residual = np.sqrt(np.max(leaks / np.maximum(pairs, 1.0), axis=0))
+        residual = xp.sqrt(xp.max(leaks / xp.clip(pairs, min=1.0), axis=0))
         # argmin w' R w with a' w = 1 is R^(-1) a; R is singular at the solution, to rounding.
         R = unpack(inside) / m
-        R += (1e-15 * np.trace(R, axis1=1, axis2=2)[:, None, None] + np.finfo(np.float64).tiny) * np.eye(n + 1)
-        A = np.concatenate((np.linalg.pinv(V[:, :n]).T, np.zeros((n, 1))), axis=1)
-        scale = np.max(np.abs(R), axis=(1, 2), keepdims=True)
-        V = np.linalg.solve(R / scale, A[:, :, None])[:, :, 0]
-        V /= np.linalg.norm(V[:, :n], axis=1, keepdims=True)
-        inactive_samples = inside[-1]  # sums of the square of the last coordinate, which is 1
-        separated = np.min(np.where(np.eye(n) > 0, np.inf, pairs), axis=0)
-        lost = (separated < SEPARATED) | (inactive_samples < DETERMINED * n)
-        if np.any(lost):
+        R += (1e-15 * xp.linalg.trace(R)[:, None, None] + float(xp.finfo(Z.dtype).smallest_normal)) * identity
+        A = xp.concat((_dual(V[:, :n]), none), axis=1)
+        scale = xp.max(xp.abs(R), axis=(1, 2), keepdims=True)
+        V = xp.linalg.solve(R / scale, A[:, :, None])[:, :, 0]
+        V = V / xp.linalg.vector_norm(V[:, :n], axis=1, keepdims=True)
+        inactive_samples = inside[-1, :]  # sums of the square of the last coordinate, which is 1
+        separated = xp.min(xp.where(identity[:n, :n] > 0, xp.full_like(pairs, math.inf), pairs), axis=0)
+        if bool(xp.any((separated < SEPARATED) | (inactive_samples < DETERMINED * n))):
             break
-        if np.all(residual <= floor):
-            if np.max(np.abs(V - settled)) <= np.sqrt(floor):
+        if bool(xp.all(residual <= floor)):
+            if float(xp.max(xp.abs(V - settled))) <= math.sqrt(floor):
                 break
             # Once more from a high threshold.  The truth comes back to itself; a row may also have converged to a sum
             # of two, where these are often active together and cancel, as signs do: it is small there, and leaves.
             t, settled = _threshold(Z, V), V
         else:
-            t = np.clip(MULTIPLE * residual, t / STEEPEST, t / SLOWEST)
-    far = np.sum(V[:, :n] * W, axis=1) ** 2 < NEAR * np.sum(W * W, axis=1)
-    sums = far & (_sums(Z @ V.T, far) if np.all(residual <= floor) else False)
-    return Sparse(V[:, :n], V[:, n], residual, inactive_samples, separated, sums, rounds)
+            t = xp.minimum(xp.maximum(MULTIPLE * residual, t / STEEPEST), t / SLOWEST)
+    rows, residuals, inactives, apart = (to_numpy(x) for x in (V, residual, inactive_samples, separated))
+    far = np.sum(rows[:, :n] * W, axis=1) ** 2 < NEAR * np.sum(W * W, axis=1)
+    exact = bool(np.any(far)) and bool(np.all(residuals <= floor))
+    sums = far & (_sums(to_numpy(Z @ xp.matrix_transpose(V)), far) if exact else False)
+    return Sparse(rows[:, :n], rows[:, n], residuals, inactives, apart, sums, rounds)
+
+
+def _dual(V: Array) -> Array:
+    """Rows ``a_i`` with ``<a_i, v_j> = [i = j]`` for the rows of ``V (n, n)``, if these are independent."""
+    xp = array_namespace(V)
+    gram = xp.matrix_transpose(V) @ V
+    small = float(xp.finfo(V.dtype).eps) * float(V.shape[0])
+    return xp.matrix_transpose(xp.linalg.solve(gram + small * _eye(V.shape[0], V), xp.matrix_transpose(V)))
 
 
 def _sums(S: np.ndarray, far: np.ndarray) -> np.ndarray:
@@ -302,45 +363,54 @@ def _sums(S: np.ndarray, far: np.ndarray) -> np.ndarray:
     return out
 
 
-def _threshold(Z: np.ndarray, V: np.ndarray) -> np.ndarray:
+def _threshold(Z: Array, V: Array) -> Array:
     """The first threshold of each signal ``Z @ V.T``: a part of an active one."""
-    return FIRST * np.quantile(np.abs(Z @ V.T), LARGE, axis=0)
+    xp = array_namespace(Z)
+    return FIRST * quantile(xp.abs(Z @ xp.matrix_transpose(V)), LARGE)
 
 
-def orthogonal(source: Source, forward: np.ndarray, W: np.ndarray, most: int) -> tuple[np.ndarray, Statistics, int]:
+def orthogonal(source: Source, forward: Array, W: Array, most: int) -> tuple[Array, Statistics, int]:
     """Stage 1 from ``W (n, n)``: passes until one moves little; the last statistics, and the number of passes.
 
     ``forward (d, n)`` whitens the rows of ``source``.
     """
-    done = 0
-    while done < most:
-        done += 1
-        means = statistics(source, forward @ W.T, tanh_score)
-        step = orthogonal_step(W, *means.of(None))
-        moved, W = np.sqrt(np.mean((step - W) ** 2)), step
-        if moved <= max(SETTLED * _standard_error(means, orthogonal_direction), NEGLIGIBLE):
-            break
-    return W, means, done
+    return _iterated(source, forward, W, most, tanh_score, orthogonal_direction, orthogonal_step)
 
 
-def free(
-    source: Source, forward: np.ndarray, W: np.ndarray, score: ClippedScore, most: int
-) -> tuple[np.ndarray, Statistics, int]:
+def free(source: Source, forward: Array, W: Array, score: ClippedScore, most: int) -> tuple[Array, Statistics, int]:
     """Stage 2 from ``W (n, n)`` with a score that was fitted before; as :func:`orthogonal`."""
-    W = W / np.linalg.norm(W, axis=1, keepdims=True)
+
+    def step(W: Array, cross: Array, slope: Array) -> Array:
+        return free_step(W, free_direction(cross, slope))
+
+    return _iterated(source, forward, unit_rows(W), most, score, free_direction, step)
+
+
+def _iterated(
+    source: Source,
+    forward: Array,
+    W: Array,
+    most: int,
+    score: Callable[[Array], tuple[Array, Array]],
+    direction: Callable[[Array, Array], Array],
+    step: Callable[[Array, Array, Array], Array],
+) -> tuple[Array, Statistics, int]:
+    """Steps from ``W``, one pass each, until one is small against the standard error."""
+    xp = array_namespace(W)
     done = 0
     while done < most:
         done += 1
-        means = statistics(source, forward @ W.T, score)
-        step = free_step(W, free_direction(*means.of(None)))
-        moved, W = np.sqrt(np.mean((step - W) ** 2)), step
-        if moved <= max(SETTLED * _standard_error(means, free_direction), NEGLIGIBLE):
+        means = statistics(source, forward @ xp.matrix_transpose(W), score)
+        before, W = W, step(W, *means.of(None))
+        moved = float(xp.sqrt(xp.mean((W - before) ** 2)))
+        if moved <= max(SETTLED * _standard_error(means, direction), NEGLIGIBLE):
             break
     return W, means, done
 
 
-def _standard_error(means: Statistics, direction: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> float:
+def _standard_error(means: Statistics, direction: Callable[[Array, Array], Array]) -> float:
     """Of an entry of ``W``, from the Newton steps on two halves of the samples; a guess, where there is one half."""
-    if not np.all(means.weight > 0):
-        return float(1 / np.sqrt(means.weight.sum()))
-    return float(np.sqrt(np.mean((direction(*means.of(0)) - direction(*means.of(1))) ** 2)) / 2)
+    xp = array_namespace(means.cross)
+    if not means.both:
+        return 1 / math.sqrt(float(xp.sum(means.weight)))
+    return math.sqrt(float(xp.mean((direction(*means.of(0)) - direction(*means.of(1))) ** 2))) / 2

@@ -25,6 +25,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quartic._arrays import Array, array_namespace, maximum, median
+
 SHARE = 0.5  # effective sample size that is kept; measured: 0.3 to 0.7 do alike, 0.15 loses everything on small samples
 STRONGEST = 8.0  # times 1 / ||z||^2 of a typical sample: the largest beta that is tried
 CARRYING = 0.1  # of the mean square: samples of less norm have no active atom, and carry no moment
@@ -33,10 +35,11 @@ ACTIVE, LARGE = 0.1, 0.95  # of this quantile of the squared norms: below it a g
 LADDER = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # shares of the effective sample size that are tried in a group
 
 
-def effective(weights: np.ndarray) -> float:
+def effective(weights: Array) -> float:
     """Effective sample size ``(sum w)^2 / sum w^2``."""
-    total = float(np.sum(weights))
-    return total * total / float(np.sum(weights * weights)) if total > 0 else 0.0
+    xp = array_namespace(weights)
+    total = float(xp.sum(weights))
+    return total * total / float(xp.sum(weights * weights)) if total > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -46,26 +49,29 @@ class Tempering:
     beta: float
     least: float
 
-    def weights(self, squares: np.ndarray) -> np.ndarray:
+    def weights(self, squares: Array) -> Array:
         """Weights of samples with the squared norms ``squares (m,)``."""
-        return np.exp(-self.beta * np.maximum(squares - self.least, 0.0))
+        xp = array_namespace(squares)
+        return xp.exp(-self.beta * maximum(squares - self.least, 0.0))
 
 
-def tempering(squares: np.ndarray, share: float = SHARE) -> Tempering:
+def tempering(squares: Array, share: float = SHARE) -> Tempering:
     """The weights that keep a ``share`` of the effective sample size, among the samples that carry a moment.
 
     ``squares (m,)`` are the ``||z||^2`` of a part of the samples.
     """
-    carrying = squares[squares > CARRYING * np.mean(squares)] if squares.size else squares
-    if carrying.size == 0:
+    xp = array_namespace(squares)
+    carrying = squares[squares > CARRYING * xp.mean(squares)] if squares.shape[0] else squares
+    count = carrying.shape[0]
+    if count == 0:
         return Tempering(0.0, 0.0)
-    least = float(np.min(carrying))
-    low, high = 0.0, STRONGEST / float(np.median(carrying))
-    if share >= 1 or effective(Tempering(high, least).weights(carrying)) >= share * carrying.size:
+    least = float(xp.min(carrying))
+    low, high = 0.0, STRONGEST / float(median(carrying))
+    if share >= 1 or effective(Tempering(high, least).weights(carrying)) >= share * count:
         return Tempering(high if share < 1 else 0.0, least)
     for _ in range(STEPS):
         middle = (low + high) / 2
-        if effective(Tempering(middle, least).weights(carrying)) > share * carrying.size:
+        if effective(Tempering(middle, least).weights(carrying)) > share * count:
             low = middle
         else:
             high = middle

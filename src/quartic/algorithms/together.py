@@ -13,6 +13,8 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
+from quartic._arrays import Array, array_namespace, from_numpy, quantile, to_numpy
+
 TOGETHER = 0.1  # correlation of squared signals, on average, from which on atoms form a group
 DEVIATION = 5.0  # times m^(-1/2): a correlation that m samples may show by chance
 HEAVY = 1.0  # excess kurtosis of a signal that counts as sparse
@@ -20,20 +22,22 @@ IN_PLANE = 0.125  # of the 99% quantile of its square: below it a signal is sile
 COOLING = 8.0  # over the square of a large signal: the beta of the weights for a pair; two at once count 1/3000 of one
 
 
-def cooled(S: np.ndarray) -> np.ndarray:
+def cooled(S: Array) -> Array:
     """Factors ``exp(-beta_i s_i^2) (m, n)`` of signals ``S (m, n)``, one ``beta_i`` a signal.
 
     The product of two is a weight that falls with the norm in the plane of two atoms.
     """
-    size = np.quantile(S * S, 0.99, axis=0)  # about the square of an active signal
-    return np.exp(-(COOLING / np.where(size > 0, size, 1.0)).astype(S.dtype) * S * S)
+    xp = array_namespace(S)
+    size = quantile(S * S, 0.99)  # about the square of an active signal
+    return xp.exp(-xp.astype(COOLING / xp.where(size > 0, size, xp.ones_like(size)), S.dtype) * S * S)
 
 
-def energy_correlations(S: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def energy_correlations(S: Array, weights: np.ndarray) -> np.ndarray:
     """Correlations of the squared signals ``S (m, n)``, ``(n, n)`` with a zero diagonal."""
-    squares = (S * S).astype(np.float64)
-    squares -= weights @ squares / np.sum(weights)
-    covariance = (squares * weights[:, None]).T @ squares
+    xp = array_namespace(S)
+    squares, w = xp.astype(S * S, xp.float64), from_numpy(weights, S)
+    squares -= w @ squares / float(np.sum(weights))
+    covariance = to_numpy(xp.matrix_transpose(squares * w[:, None]) @ squares)
     spread = np.sqrt(np.diagonal(covariance))
     scale = spread[:, None] * spread
     out = np.divide(covariance, scale, out=np.zeros_like(covariance), where=scale > 0)
@@ -41,19 +45,22 @@ def energy_correlations(S: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return out
 
 
-def _at_small_norms(S: np.ndarray, weights: np.ndarray, power: int = 1) -> Callable[[int, int], np.ndarray]:
+def _at_small_norms(S: Array, weights: np.ndarray, power: int = 1) -> Callable[[int, int], np.ndarray]:
     """The function of ``a, b`` that gives the sums of ``w^power s_i^(2a) s_j^(2b)`` for all pairs, ``(n, n)``.
 
     The weight ``w`` falls with the norm in the plane of the pair (see :func:`cooled`), and leaves out the samples in
     which both are silent.  It is a product of factors, one a signal, so that all pairs are two matrix products.
     """
-    squares = (S * S).astype(np.float64)
-    E = cooled(S).astype(np.float64) ** power
-    silent = squares < IN_PLANE * np.quantile(squares, 0.99, axis=0)
+    xp = array_namespace(S)
+    squares = xp.astype(S * S, xp.float64)
+    E = xp.astype(cooled(S), xp.float64) ** power
+    silent = xp.astype(squares < IN_PLANE * quantile(squares, 0.99), xp.float64)
+    w = from_numpy(weights**power, S)
 
     def total(a: int, b: int) -> np.ndarray:
-        left, right = (weights**power)[:, None] * E * squares**a, E * squares**b
-        return left.T @ right - (left * silent).T @ (right * silent)
+        left, right = w[:, None] * E * squares**a, E * squares**b
+        both = xp.matrix_transpose(left * silent) @ (right * silent)
+        return to_numpy(xp.matrix_transpose(left) @ right - both)
 
     return total
 
@@ -62,7 +69,7 @@ def _symmetric(X: np.ndarray) -> np.ndarray:
     return X + X.T
 
 
-def overlaps(S: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def overlaps(S: Array, weights: np.ndarray) -> np.ndarray:
     """How far two signals of ``S (m, n)`` are active together where their norm is small, ``(n, n)``, zero diagonal.
 
     ``2 E[w s_i^2 s_j^2] / E[w (s_i^4 + s_j^4)]`` where ``w`` falls with the norm in their plane; from the 1/3 of a
@@ -76,7 +83,7 @@ def overlaps(S: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return 1.5 * (out - 1 / 3)
 
 
-def contrasts(S: np.ndarray, weights: np.ndarray, share: float = 0.0) -> np.ndarray:
+def contrasts(S: Array, weights: np.ndarray, share: float = 0.0) -> np.ndarray:
     """``E[w (c (s_i^4 + s_j^4) - 6 s_i^2 s_j^2)]`` in standard errors, for all pairs of ``S (m, n)``: ``(n, n)``.
 
     With ``c = 1``, a pair that is turned by 45 degrees has the opposite contrast: a negative one says that other axes
@@ -108,7 +115,7 @@ def tau_of_pairs(X: np.ndarray) -> float:
     return float(np.max((X * scale * scale[:, None])[~np.eye(X.shape[0], dtype=bool)], initial=0.0))
 
 
-def together(S: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def together(S: Array, weights: np.ndarray) -> np.ndarray:
     """How far pairs of signals ``S (m, n)`` belong together, ``(n, n)``: by their energies, or at small norms.
 
     The latter counts for sparse signals only: others overlap always.
@@ -117,16 +124,17 @@ def together(S: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.maximum(energy_correlations(S, weights), np.where(sparse & sparse[:, None], overlaps(S, weights), 0.0))
 
 
-def heavy(S: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def heavy(S: Array, weights: np.ndarray) -> np.ndarray:
     """Which of the signals ``S (m, n)`` have tails heavier than Gaussian, as sparse ones do."""
     return kurtosis(S, weights) > 3 + HEAVY
 
 
-def kurtosis(S: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def kurtosis(S: Array, weights: np.ndarray) -> np.ndarray:
     """``E s^4 / (E s^2)^2`` of the signals ``S (m, n)``."""
-    squares = (S * S).astype(np.float64)
-    second = weights @ squares
-    return weights @ squares**2 * np.sum(weights) / np.where(second > 0, second, 1.0) ** 2
+    xp = array_namespace(S)
+    squares, w = xp.astype(S * S, xp.float64), from_numpy(weights, S)
+    second, fourth = to_numpy(w @ squares), to_numpy(w @ squares**2)
+    return fourth * np.sum(weights) / np.where(second > 0, second, 1.0) ** 2
 
 
 def least_correlation(samples: float) -> float:

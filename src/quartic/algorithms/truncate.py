@@ -34,11 +34,15 @@ from quartic._arrays import (
     Array,
     array_namespace,
     descending,
+    device,
     floor_of,
     from_numpy,
+    on_host,
     orthonormalise,
+    reduced_precision,
     standard_normal,
     to_numpy,
+    write,
 )
 from quartic.tensors.base import FourTensor
 from quartic.tensors.factored import FactoredTensor
@@ -46,6 +50,7 @@ from quartic.tensors.factored import FactoredTensor
 OVERSAMPLING = 8  # vectors beyond the rank, as in randomized range finders; measured: 16 saves no sweep
 TOLERANCE = 0.1  # root mean square residual over the smallest kept eigenvalue; measured: F within 0.02 of its limit
 EARLIEST = 3  # sweep, before which nothing has been seen to converge but what is exact
+EARLIEST_ON_DEVICE = 5  # the same where a Ritz problem takes longer than a sweep, as on a GPU
 ONE_PASS = 6  # sweeps in which one pass of orthogonalisation is enough: each multiplies the loss by 5 at most
 NEARLY_INSIDE = 1e-3  # part of T Q_last outside the Krylov space, below which it is orthogonalised twice
 NORM_WIDTH = (
@@ -103,6 +108,7 @@ def leading_spectrum(
     tolerance: float = TOLERANCE,
     by_magnitude: bool = False,
     most: int | None = None,
+    rough: bool = False,
     callback: Callable[[int], None] | None = None,
 ) -> Spectrum:
     """Leading eigenpairs of ``T`` on Sym2 by block Krylov iteration with thick restarts.
@@ -122,47 +128,55 @@ def leading_spectrum(
         Whether the largest magnitudes lead, instead of the largest values.
     most : int, optional
         Sweeps after which it stops in any case.
+    rough : bool
+        Whether sweeps may be rounded where a device gains by it (see ``quartic.full_precision``).
     callback : callable, optional
         Called with the number of sweeps so far after each of them.
     """
     xp = array_namespace(T.like)
     most = MAX_SWEEPS if most is None else most
+    earliest = EARLIEST if on_host(T.like) else EARLIEST_ON_DEVICE
     width = min(width, T.pair_dim)
     block = orthonormalise(standard_normal(rng, (T.pair_dim, width), T.like))
-    Q, H, previous, scale = block[:, :0], np.zeros((0, 0)), 0, 0.0
+    Q, previous, scale = block[:, :0], 0, 0.0
+    H = xp.astype(Q[:0, :], xp.float64)
     for sweep in range(1, most + 1):
         Q = xp.concat((Q, block), axis=1)
-        W = T.apply(block)
+        with reduced_precision(rough):
+            W = T.apply(block)
         # T couples a block to itself and to its two neighbours only; the rest of Q' W is rounding.
         local = Q[:, max(Q.shape[1] - previous - block.shape[1], 0) :]
         coupling = xp.matrix_transpose(local) @ W
         W = W - local @ coupling
-        C, outer = (to_numpy(xp.astype(X, xp.float64)) for X in (coupling, xp.matrix_transpose(W) @ W))
+        C, outer = (xp.astype(X, xp.float64) for X in (coupling, xp.matrix_transpose(W) @ W))
         H, previous = _bordered(H, C), block.shape[1]
-        scale = max(scale, math.sqrt(float(np.max(np.sum(C * C, axis=0) + np.diagonal(outer)))))  # a column of T Q_last
+        lengths = xp.linalg.diagonal(outer)
+        scale = max(scale, math.sqrt(float(xp.max(xp.sum(C * C, axis=0) + lengths))))  # a column of T Q_last
         if callback is not None:
             callback(sweep)
         full = Q.shape[1] + block.shape[1] > max(BASIS_BLOCKS * width, BASIS_LEAST)
         # Below the root of the precision a block is dropped: nothing is left to iterate on.
         least = max(tolerance, math.sqrt(floor_of(Q.dtype, xp)))
-        exact = np.mean(np.diagonal(outer)) <= (least * scale) ** 2
+        exact = float(xp.mean(lengths)) <= (least * scale) ** 2
         # Before the third sweep nothing converges but what is exact: no Ritz problem, unless its answer is needed.
-        if sweep >= EARLIEST or exact or full or sweep == most:
+        if sweep >= earliest or exact or full or sweep == most:
             ritz = _ritz(H, outer, width, by_magnitude)
             n = min(wanted(ritz.values), ritz.residuals.shape[0])
             enough = max(tolerance * abs(ritz.values[n - 1]), math.sqrt(floor_of(Q.dtype, xp)) * scale)
             converged = math.sqrt(float(np.mean(ritz.residuals[:n] ** 2))) <= enough
             if converged or Q.shape[1] == T.pair_dim or sweep == most:
                 break
-        block = orthonormalise(W, floor=math.sqrt(floor_of(Q.dtype, xp)) * scale)
-        if sweep > ONE_PASS or float(np.linalg.eigvalsh(outer)[0]) < (NEARLY_INSIDE * scale) ** 2:
+        shape = xp.linalg.eigh(outer)
+        block = orthonormalise(W, math.sqrt(floor_of(Q.dtype, xp)) * scale, shape)
+        if sweep > ONE_PASS or float(shape[0][0]) < (NEARLY_INSIDE * scale) ** 2:
             # Rounding grows with the sweeps, and where a block lies nearly inside the Krylov space.  Once more, then;
             # what halves was nothing else.
             block = orthonormalise(block - Q @ (xp.matrix_transpose(Q) @ block), floor=0.5)
         if full:
-            Q, H, previous = Q @ from_numpy(ritz.vectors, Q, Q.dtype), np.diag(ritz.values[:width]), width
-    V = Q @ from_numpy(ritz.vectors, Q, Q.dtype)
-    return Spectrum(ritz.values, V, ritz.residuals, ritz.gram, sweep, converged)
+            Q, previous = Q @ xp.astype(ritz.vectors, Q.dtype), width
+            H = from_numpy(np.diag(ritz.values[:width]), H)
+    V = Q @ xp.astype(ritz.vectors, Q.dtype)
+    return Spectrum(ritz.values, V, ritz.residuals, to_numpy(ritz.gram), sweep, converged)
 
 
 def full_spectrum(T: FourTensor) -> Spectrum:
@@ -180,30 +194,39 @@ class _Ritz:
     """Ritz values, leading vectors in the basis ``Q``, and what is known of their residual block ``R = W S_last``."""
 
     values: np.ndarray  # (m,)
-    vectors: np.ndarray  # (m, k)
-    gram: np.ndarray  # (k, k): R' R
-
-    @property
-    def residuals(self) -> np.ndarray:
-        return np.sqrt(np.maximum(np.diagonal(self.gram), 0.0))
+    vectors: Array  # (m, k)
+    gram: Array  # (k, k): R' R
+    residuals: np.ndarray  # (k,)
 
 
-def _ritz(H: np.ndarray, outer: np.ndarray, width: int, by_magnitude: bool) -> _Ritz:
-    """The Rayleigh-Ritz problem, in float64; ``outer`` is ``W' W``."""
-    values, S = np.linalg.eigh(H)
+def _ritz(H: Array, outer: Array, width: int, by_magnitude: bool) -> _Ritz:
+    """The Rayleigh-Ritz problem, in float64 where the operator lives; ``outer`` is ``W' W``."""
+    xp = array_namespace(H)
+    on_device, S = xp.linalg.eigh(H)
+    values = to_numpy(on_device)
     order = np.argsort(-np.abs(values) if by_magnitude else -values, kind="stable")
-    S = S[:, order[:width]]
-    last = S[H.shape[0] - outer.shape[0] :]  # the rows that belong to the last block
-    return _Ritz(values[order], S, last.T @ outer @ last)
+    S = xp.take(S, from_numpy(order[:width], S), axis=1)
+    last = S[H.shape[0] - outer.shape[0] :, :]  # the rows that belong to the last block
+    gram = xp.matrix_transpose(last) @ outer @ last
+    return _Ritz(values[order], S, gram, np.sqrt(np.maximum(to_numpy(xp.linalg.diagonal(gram)), 0.0)))
 
 
-def spectral_norm(T: FourTensor, rng: np.random.Generator, callback: Callable[[int], None] | None = None) -> float:
+def spectral_norm(
+    T: FourTensor, rng: np.random.Generator, callback: Callable[[int], None] | None = None, *, rough: bool = False
+) -> float:
     """The spectral norm of ``T`` on Sym2, from below: the largest Ritz value of a Lanczos run, mostly within 2%.
 
     From random vectors only: one that is near an eigenvector of a smaller eigenvalue would stop the run there.
     """
     lanczos = leading_spectrum(
-        T, NORM_WIDTH, rng=rng, wanted=lambda values: 1, tolerance=NORM_TOLERANCE, by_magnitude=True, callback=callback
+        T,
+        NORM_WIDTH,
+        rng=rng,
+        wanted=lambda values: 1,
+        tolerance=NORM_TOLERANCE,
+        by_magnitude=True,
+        rough=rough,
+        callback=callback,
     )
     return float(abs(lanczos.values[0]))
 
@@ -215,13 +238,14 @@ def truncate(spectrum: Spectrum, eps: float) -> FactoredTensor:
     return FactoredTensor(kept.lam - eps, kept.U)
 
 
-def _bordered(H: np.ndarray, coupling: np.ndarray) -> np.ndarray:
+def _bordered(H: Array, coupling: Array) -> Array:
     """``H`` with the rows and columns of a new block; ``coupling`` holds ``Q' T Q_last`` for the last rows of ``Q``."""
+    xp = array_namespace(H)
     near, k = coupling.shape
     m = H.shape[0] + k
-    out = np.zeros((m, m))
-    out[: m - k, : m - k] = H
-    out[m - near :, m - k :] = coupling
-    out[m - k :, m - near :] = coupling.T
-    out[m - k :, m - k :] = (coupling[near - k :] + coupling[near - k :].T) / 2
-    return out
+    out = xp.zeros((m, m), dtype=H.dtype, device=device(H))
+    out = write(out, (slice(0, m - k), slice(0, m - k)), H)
+    out = write(out, (slice(m - near, m), slice(m - k, m)), coupling)
+    out = write(out, (slice(m - k, m), slice(m - near, m)), xp.matrix_transpose(coupling))
+    own = coupling[near - k :, :]
+    return write(out, (slice(m - k, m), slice(m - k, m)), (own + xp.matrix_transpose(own)) / 2)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from quartic._arrays import CHUNK
 from quartic._files import readable
 from quartic.cli.common import CommandError, why
-from quartic.moments import CHUNK
 
 NPY, ZIP = b"\x93NUMPY", b"PK"
 SAMPLES = "a .npy, .npz or .csv file"

@@ -16,13 +16,14 @@ import numpy as np
 from quartic._arrays import (
     Array,
     array_namespace,
-    available_memory,
     device,
     floor_of,
+    free_memory,
     from_numpy,
     is_array_api_obj,
     pack,
     packed_dim,
+    product,
     unpacked_dim,
     working_dtype,
     write,
@@ -60,7 +61,7 @@ class PackedTensor(FourTensor):
         """``unit * matrix @ X``: one sweep."""
         # As (X' M)', since M is symmetric: with few rows on the left, BLAS reads M once, 1.3 to 1.5 times as fast.
         xp = array_namespace(X)
-        Y = xp.matrix_transpose(xp.matrix_transpose(X) @ self.matrix)
+        Y = xp.matrix_transpose(product(xp.matrix_transpose(X), self.matrix))
         return Y if self.unit == 1.0 else Y * self.unit
 
     def scaled(self, factor: float) -> PackedTensor:
@@ -86,7 +87,7 @@ class PackedTensor(FourTensor):
         xp = array_namespace(T)
         N = packed_dim(d)
         dtype = working_dtype(T)
-        _check_memory(d, xp.finfo(dtype).bits // 8)
+        _check_memory(d, xp.finfo(dtype).bits // 8, T)
         unit = _scan(T, d)
 
         matrix = xp.empty((N, N), dtype=dtype, device=device(T))
@@ -165,13 +166,13 @@ def _slab(T: Array, d: int, pairs: slice, dtype: Any) -> Array:
     return xp.astype(T[i:, j, :, :], dtype, copy=False)
 
 
-def _check_memory(d: int, itemsize: int) -> None:
+def _check_memory(d: int, itemsize: int, like: Array) -> None:
     """Refuse before anything is allocated what would not fit: the packed matrix and a few blocks beside it."""
     N = packed_dim(d)
     # One slab with its copies (8 d^3), and a Krylov basis of some eight blocks of d vectors (8 d N).
     needed = itemsize * (N * N + 8 * d**3 + 8 * d * N)
-    free = available_memory()
-    if free is not None and needed > free:
+    free = free_memory(like)
+    if needed > free:
         raise MemoryError(
             f"a tensor of dimension {d} needs {needed / 1e9:.1f} GB packed, and {free / 1e9:.1f} GB are free: "
             "use float32, a machine with more memory, or a tensor form that does not hold T."

@@ -6,17 +6,57 @@ matrix products, and no array of size ``N^2``: features are formed in chunks and
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from quartic._arrays import Array, array_namespace, from_numpy, pack_rank_one, packed_dim
+from quartic._arrays import (
+    PART,
+    Array,
+    array_namespace,
+    free_memory,
+    from_numpy,
+    on_host,
+    pack_rank_one,
+    packed_dim,
+    product,
+    rough,
+)
 from quartic.tensors.base import FourTensor
 
 FEATURE_BYTES = 1 << 25  # of the packed features of a chunk; measured: larger ones fall out of the cache
+LEAST_ROWS = 64  # in a chunk, for products worth the call; on a device their number is a multiple of it
 
 
-def rows_in_a_chunk(r: int, dtype: Any) -> int:
-    """Samples whose packed features take :data:`FEATURE_BYTES`; at least 64, for products worth the call."""
-    return max(64, FEATURE_BYTES // (packed_dim(r) * (4 if "float32" in str(dtype) else 8)))
+def rows_in_a_chunk(r: int, like: Array) -> int:
+    """Samples whose packed features take :data:`FEATURE_BYTES`, or a part of the memory of a device.
+
+    Parameters
+    ----------
+    r : int
+        Dimension of the samples.
+    like : array
+        Of the dtype and on the device of the features.
+    """
+    row = packed_dim(r) * _itemsize(like.dtype)
+    if on_host(like):
+        return max(LEAST_ROWS, FEATURE_BYTES // row)
+    free = PART * free_memory(like)
+    if LEAST_ROWS * row > free:
+        raise MemoryError(
+            f"the packed features of {LEAST_ROWS} samples of dimension {r} need {LEAST_ROWS * row / 1e9:.1f} GB, and "
+            f"{free / 1e9:.1f} GB of the device can be used for them: use fewer components, or the host."
+        )
+    return int(free) // (2 * row) // LEAST_ROWS * LEAST_ROWS  # two chunks are there at a time
+
+
+def _aligned(x: Array) -> Array:
+    """``x`` with rows of zeros for its length to be a multiple of 64: others are multiplied three times as slowly."""
+    xp = array_namespace(x)
+    return xp.concat((x, xp.zeros_like(x[: -x.shape[0] % LEAST_ROWS, ...])))
+
+
+def _itemsize(dtype: Any) -> int:
+    return next(size for name, size in (("bfloat16", 2), ("float32", 4), ("float64", 8)) if name in str(dtype))
 
 
 class SampleTensor(FourTensor):
@@ -32,11 +72,12 @@ class SampleTensor(FourTensor):
 
     def __init__(self, Z: Array, weights: Array | None = None) -> None:
         xp = array_namespace(Z)
-        self.Z = Z
-        self.weights = xp.ones_like(Z[:, 0]) if weights is None else from_numpy(weights, Z, Z.dtype)
+        weights = xp.ones_like(Z[:, 0]) if weights is None else from_numpy(weights, Z, Z.dtype)
+        self.Z, self.weights = (Z, weights) if on_host(Z) else (_aligned(x) for x in (Z, weights))
         self.dim = Z.shape[1]
         self.like = Z
         self._total = float(xp.sum(xp.astype(self.weights, xp.float64)))
+        self._kept: list[tuple[Array, Array]] | None = None
         if not self._total > 0:
             raise ValueError("the samples have no weight: there is nothing to take moments of.")
 
@@ -50,11 +91,31 @@ class SampleTensor(FourTensor):
     def apply(self, X: Array) -> Array:
         """Two products with the packed features of each chunk: one sweep."""
         xp = array_namespace(X)
-        size = rows_in_a_chunk(self.dim, X.dtype)
         Y = xp.zeros_like(X)
-        for first in range(0, self.Z.shape[0], size):
-            chunk = slice(first, min(first + size, self.Z.shape[0]))
-            features = pack_rank_one(self.Z[chunk, :])  # (N, rows)
-            values = xp.matrix_transpose(features) @ X  # z' X z
-            Y = Y + features @ (values * self.weights[chunk][:, None])
+        X = rough(X)
+        for features, weights in self._chunks(X):
+            values = product(xp.matrix_transpose(features), X)  # z' X z
+            Y = Y + product(features, rough(values * weights[:, None]))
         return Y / self._total
+
+    def _chunks(self, like: Array) -> Iterator[tuple[Array, Array]]:
+        """Packed features ``(N, rows)`` in the dtype of ``like``, and weights, chunk by chunk.
+
+        Rounded ones are kept for the next sweep, where the device has the memory: forming them takes longer than the
+        products.
+        """
+        if self._kept is not None and self._kept[0][0].dtype == like.dtype:
+            yield from self._kept
+            return
+        m = self.Z.shape[0]
+        keep = like.dtype != self.Z.dtype and m * packed_dim(self.dim) * _itemsize(like.dtype) < PART * free_memory(
+            like
+        )
+        kept = []
+        size = rows_in_a_chunk(self.dim, like)
+        for first in range(0, m, size):
+            chunk = slice(first, min(first + size, m))
+            part = pack_rank_one(self.Z[chunk, :], like.dtype), self.weights[chunk]
+            kept += [part] if keep else []
+            yield part
+        self._kept = kept or None
