@@ -46,10 +46,10 @@ def close(xp, model, expected):
     """A model of a library holds the answer of another of NumPy."""
     for name, value in arrays(model).items():
         ours, theirs = xp.numpy(value).astype(np.float64), getattr(expected, name).astype(np.float64)
-        if name == "whitening_":  # signs of eigenvectors are those of a LAPACK
-            ours, theirs = np.abs(ours), np.abs(theirs)
-        # The spectral stage works in float32, whatever the samples: so do certificates, and the axes that start.
-        scale = xp.within(1e-4) if name in (*COMMON, "whitening_") else 1e-7
+        if name == "whitening_":  # up to a rotation
+            ours, theirs = ours.T @ ours, theirs.T @ theirs
+        # The spectral stage works in float32, whatever the samples: certificates are as accurate.
+        scale = xp.within(1e-4, 0.05) if name in COMMON else 1e-7
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=scale * max(1, np.max(np.abs(theirs))), err_msg=name)
     assert model.status_ == expected.status_
 
