@@ -100,9 +100,15 @@ def pytest_collection_modifyitems(config, items):
         items[:] = mine
 
 
+def library(name):
+    """A library by its name."""
+    if name == "jax":
+        importlib.import_module("jax").config.update("jax_enable_x64", True)
+        importlib.import_module("jax").config.update("jax_default_matmul_precision", "highest")
+        return Library("jax", importlib.import_module("jax.numpy"))
+    return Library(name, importlib.import_module(name))
+
+
 @pytest.fixture(params=LIBRARIES)
 def xp(request):
-    if request.param == "jax":
-        importlib.import_module("jax").config.update("jax_enable_x64", True)
-        return Library("jax", importlib.import_module("jax.numpy"))
-    return Library(request.param, importlib.import_module(request.param))
+    return library(request.param)

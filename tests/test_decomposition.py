@@ -1,5 +1,6 @@
 """``decompose`` end to end: what it finds, what it says about it, and what it keeps."""
 
+import inspect
 import re
 import warnings
 
@@ -529,3 +530,10 @@ def test_the_public_names():
         assert getattr(quartic, name) is not None
     assert Status("complete", "done.").ok
     assert str(Status("no-gap", "no.", "yes.")) == "no. yes."
+
+
+def test_the_tensor_may_be_named():
+    p = planted(0, 6, 3)
+    result = decompose(T=p.tensor, rank=3, random_state=0)
+    np.testing.assert_array_equal(result.components, decompose(p.tensor, 3, random_state=0).components)
+    assert list(inspect.signature(decompose).parameters)[:3] == ["T", "rank", "eps"]

@@ -5,7 +5,8 @@ much.
 
     python -m benchmarks.must_show.no_slower --before CHECKOUT/src
 
-Each version solves all problems once in a process of its own, a first small one not counted; processes take turns.
+Each version solves all problems in a process of its own, small ones several times; the least time counts, for noise
+only adds to it.  Processes take turns.
 """
 
 import argparse
@@ -28,7 +29,7 @@ PROBLEMS = {
     "dense d=20 n=100": ("general", 20, 100),
     "samples d=n=40 m=20,000": ("samples", 20_000, 40, 40),
     "samples d=n=64 m=200,000": ("samples", 200_000, 64, 64),
-    "samples d=n=128 m=60,000": ("samples", 60_000, 128, 128),
+    "samples d=n=96 m=100,000": ("samples", 100_000, 96, 96),
     "samples d=16 n=32 m=20,000": ("samples", 20_000, 32, 16),
 }
 QUICK = {"dense d=12 n=12": ("dense", 12, 12), "samples d=n=10 m=3,000": ("samples", 3000, 10, 10)}
@@ -56,12 +57,13 @@ def solve(kind, *size):
         data = quartic.datasets.nice_samples(m, n, d=d, p=0.1 if n == d else 0.05, random_state=0)
         A, Y = data.components, data.samples.astype(np.float32)
         work = lambda: quartic.SpectralDictionaryLearning(n).fit(Y).components_
-    start = time.perf_counter()
-    found = work()
-    return time.perf_counter() - start, match(A, found).found(0.99)
+    times = []
+    while not times or (sum(times) < 3 and len(times) < 9):
+        start = time.perf_counter()
+        found = work()
+        times.append(time.perf_counter() - start)
+    return min(times), match(A, found).found(0.99)
 
-solve("dense", 8, 8)
-solve("samples", 2000, 6, 6)
 print(json.dumps({name: solve(*problem) for name, problem in json.loads(sys.argv[1]).items()}))
 """
 

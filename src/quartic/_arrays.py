@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import lru_cache, wraps
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import array_api_extra as xpx
 import numpy as np
@@ -33,6 +33,7 @@ from array_api_compat import (
 )
 
 Array = Any  # an array of any library that follows the array-API standard
+F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = [
     "Array",
@@ -49,6 +50,7 @@ __all__ = [
     "from_numpy",
     "full_precision",
     "gram_of_each",
+    "in_own_precision",
     "is_array_api_obj",
     "maximum",
     "median",
@@ -109,12 +111,13 @@ def _triangle(d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return i, j, factor, position
 
 
-_PLACED: dict[tuple[int, type, str, str], tuple[Array, Array, Array, Array]] = {}
+_PLACED: dict[tuple[Any, ...], tuple[Array, Array, Array, Array]] = {}
 
 
 def _triangle_on(d: int, like: Array) -> tuple[Array, Array, Array, Array]:
     """The same for arrays of a library, on a device: moved there once, and not in every step of an iteration."""
-    key = d, type(like), str(device(like)), str(like.dtype)  # a device need not be hashable
+    where = like.device.id if is_cupy_array(like) else device(like)  # CuPy's own is not hashable
+    key = d, type(like), where, like.dtype
     if key not in _PLACED:
         if len(_PLACED) >= 64:
             _PLACED.clear()
@@ -172,7 +175,12 @@ def pack_rank_one(B: Array, dtype: Any = None) -> Array:
 
 def _has_kernel(x: Array) -> bool:
     """Whether ``_kernels`` knows this kind of array: of PyTorch, on a CUDA device, with Triton."""
-    return is_torch_array(x) and bool(x.is_cuda) and find_spec("triton") is not None
+    return is_torch_array(x) and bool(x.is_cuda) and _has_triton()
+
+
+@lru_cache
+def _has_triton() -> bool:
+    return find_spec("triton") is not None
 
 
 def _write_product(out: Array, rows: slice, a: Array, b: Array) -> Array:
@@ -198,6 +206,8 @@ def from_numpy(x: np.ndarray, like: Array, dtype: Any = None) -> Array:
 
 def on_host(x: Array) -> bool:
     """Whether ``x`` lies in the memory of the host, where NumPy's speed is the best there is."""
+    if isinstance(x, np.ndarray):
+        return True
     if is_torch_array(x):
         return bool(x.device.type == "cpu")
     return not (is_cupy_array(x) or (is_jax_array(x) and x.device.platform != "cpu"))
@@ -398,6 +408,25 @@ def full_precision() -> Iterator[None]:
         _PRECISION.reset(token)
 
 
+def in_own_precision(function: F) -> F:
+    """A function whose products are taken in the precision of its first argument, an array or what has one as ``like``.
+
+    JAX multiplies float32 arrays in TF32 on a GPU unless it is told otherwise.
+    """
+
+    @wraps(function)
+    def told(*args: Any, **kwargs: Any) -> Any:
+        first = next(iter((*args, *kwargs.values())), None)
+        if not is_jax_array(getattr(first, "like", first)):
+            return function(*args, **kwargs)
+        import jax
+
+        with jax.default_matmul_precision("highest"):
+            return function(*args, **kwargs)
+
+    return cast(F, told)
+
+
 @contextmanager
 def reduced_precision(allowed: bool) -> Iterator[None]:
     """Inside, :func:`product` and :func:`rough` may round float32 arrays on a device that gains by it."""
@@ -410,8 +439,13 @@ def reduced_precision(allowed: bool) -> Iterator[None]:
 
 
 def _may_round(x: Array) -> bool:
-    """Whether reduced precision is allowed, and the tensor cores of a GPU can take it."""
-    return _PRECISION.get() == "reduced" and is_torch_array(x) and bool(x.is_cuda) and "float32" in str(x.dtype)
+    """Whether reduced precision is allowed, and there are tensor cores that take it: from Ampere and PyTorch 2.9 on."""
+    if not (_PRECISION.get() == "reduced" and is_torch_array(x) and x.is_cuda and "float32" in str(x.dtype)):
+        return False
+    import torch
+
+    new = hasattr(torch.backends.cuda.matmul, "fp32_precision")
+    return new and bool(torch.cuda.get_device_capability(x.device) >= (8, 0))
 
 
 def rough(x: Array) -> Array:

@@ -17,6 +17,7 @@ from quartic._arrays import (
     check_random_state,
     floor_of,
     from_numpy,
+    in_own_precision,
     standard_normal,
     to_numpy,
 )
@@ -39,6 +40,7 @@ TOO_MUCH = 1.5  # times an eps that was given: what is left of the tensor, if th
 NOT_ORTHOGONAL = ("nothing", "incomplete", "uncertified", "no-gap")  # what components that are not orthogonal look like
 
 
+@in_own_precision
 def decompose(
     T: Any,
     rank: int | None = None,

@@ -14,7 +14,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from quartic._arrays import Array, array_namespace, from_numpy, pack_rank_one, packed_dim, take_rows, to_numpy
+from quartic._arrays import (
+    Array,
+    array_namespace,
+    from_numpy,
+    in_own_precision,
+    pack_rank_one,
+    packed_dim,
+    take_rows,
+    to_numpy,
+)
 from quartic._progress import Progress, Stages
 from quartic.algorithms.certify import is_certified
 from quartic.algorithms.recover import polar
@@ -64,6 +73,7 @@ FINEST = 1e-6  # tolerance of sparse codes: squared residuals are known to round
 DEFAULT_TOLERANCE = 0.1  # of sparse codes, where no samples say better
 
 
+@in_own_precision
 def learn(
     Y: Array,
     n_components: int | None = None,
@@ -126,6 +136,7 @@ def learn(
     return best_of(learned, wanted, known)
 
 
+@in_own_precision
 def learn_from_moment(
     moment: FourthMoment,
     n_components: int | None = None,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from quartic._arrays import check_random_state, from_numpy, to_numpy
+from quartic._arrays import check_random_state, from_numpy, in_own_precision, to_numpy
 from quartic._progress import Progress, Stages
 from quartic.algorithms.certify import DETERMINED, invariant_certificates, is_certified, pair_energy
 from quartic.algorithms.clean import clean as clean_moment
@@ -25,6 +25,7 @@ from quartic.tensors.packed import as_four_tensor
 FLAT = 1e-3  # relative: eigenvalues that differ by less lie in one cluster, and rounding is below it
 
 
+@in_own_precision
 def dictionary_from_moment(
     T: Any,
     rank: int | None = None,

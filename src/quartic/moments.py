@@ -400,6 +400,11 @@ class FourthMoment(_Accumulator):
 
     _SUMS = ("first", "second", "fourth")
 
+    @property
+    def like(self) -> Array:
+        """An array of the library and on the device of the sums."""
+        return self.second
+
     def __init__(self, frame: Frame, dtype: Any = None, like: Array = None) -> None:
         super().__init__()
         self.frame = frame
