@@ -342,3 +342,8 @@ def test_the_scale_of_weights_does_not_matter(kind, seed):
     small = kind(N).fit(Y, sample_weight=2.0**-20 * w)  # a power of 16, whose fourth root rounds alike
     same(small, kind(N).fit(Y, sample_weight=w), 1e-9)
     assert small.status_.ok
+
+
+def test_one_weight_for_all_is_none(kind, seed):
+    Y = draw(seed).samples
+    same(kind(N).fit(Y, sample_weight=2.0), kind(N).fit(Y, sample_weight=np.full(M, 2.0)))

@@ -1,5 +1,7 @@
 """The estimators in every array library: with scikit-learn's array dispatch, results are where the samples are."""
 
+import copy
+
 import numpy as np
 import pytest
 import sklearn
@@ -203,12 +205,35 @@ def test_moments_of_any_library_are_those_of_numpy(seed, xp):
         np.testing.assert_allclose(packed, theirs.cumulant(h).to_packed(), rtol=1e-9, atol=1e-9)
 
 
+def test_what_was_moved_has_sums_of_its_own(seed, xp):
+    Y = draw(seed).samples
+    frame = Covariance().update(Y).frame()
+    moment = FourthMoment(frame, like=xp.asarray(Y)).update(xp.asarray(Y))
+    for original in (moment, moment.to_numpy()):
+        before = {name: value.copy() for name, value in original._saved().items()}
+        original.to_numpy().update(Y)
+        for name, value in original._saved().items():
+            np.testing.assert_array_equal(value, before[name], err_msg=name)
+
+
 def test_moments_of_another_library_are_moved(seed, xp):
     Y = draw(seed).samples
     frame = Covariance().update(Y).frame()
     moment = FourthMoment(frame).update(xp.asarray(Y))
     assert isinstance(moment.fourth, np.ndarray)
     np.testing.assert_allclose(moment.fourth, FourthMoment(frame).update(Y).fourth, rtol=1e-12)
+
+
+def test_moments_of_two_libraries_merge(seed, xp):
+    Y = draw(seed).samples
+    frame = Covariance().update(Y).frame()
+    here, there = FourthMoment(frame), FourthMoment(frame, like=xp.asarray(Y))
+    here.update(Y[:1500])
+    there.update(xp.asarray(Y[1500:]), index=1500)
+    expected = FourthMoment(frame).update(Y)
+    for merged in (there.to_numpy().merge(here), copy.deepcopy(here).merge(there), there.merge(here)):
+        np.testing.assert_allclose(merged.to_numpy().fourth, expected.fourth, rtol=1e-9, atol=1e-9)
+        assert merged.count == M
 
 
 @pytest.mark.parametrize("bad", ["complex64", "complex128"])

@@ -333,7 +333,9 @@ class TestOnADevice:
 
     def test_chunks_take_a_part_of_the_memory_that_is_free(self, rng, monkeypatch):
         Z = rng.standard_normal((1000, 5))
-        monkeypatch.setattr("quartic.tensors.samples.free_memory", lambda x: 15 * 8 * 8 * 64)  # two chunks of 64 rows
+        monkeypatch.setattr(
+            "quartic.tensors.samples.free_memory", lambda x: 15 * 8 * 8 * 64
+        )  # a quarter of it: two chunks of 64 rows
         assert rows_in_a_chunk(5, Z) == 64
         X = rng.standard_normal((15, 4))
         np.testing.assert_allclose(SampleTensor(Z).apply(X), sampled(Z).apply(X), atol=1e-12)

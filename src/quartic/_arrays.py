@@ -39,7 +39,6 @@ __all__ = [
     "Array",
     "add_to",
     "array_namespace",
-    "available_memory",
     "check_random_state",
     "clip",
     "contiguous",
@@ -54,6 +53,7 @@ __all__ = [
     "is_array_api_obj",
     "maximum",
     "median",
+    "moved",
     "no_rows",
     "on_host",
     "orthonormalise",
@@ -118,13 +118,14 @@ def _triangle_on(d: int, like: Array) -> tuple[Array, Array, Array, Array]:
     """The same for arrays of a library, on a device: moved there once, and not in every step of an iteration."""
     where = like.device.id if is_cupy_array(like) else device(like)  # CuPy's own is not hashable
     key = d, type(like), where, like.dtype
-    if key not in _PLACED:
+    placed = _PLACED.get(key)
+    if placed is None:
         if len(_PLACED) >= 64:
             _PLACED.clear()
         rows, columns, factor, position = _triangle(d)
-        indices = (from_numpy(x, like) for x in (rows, columns))
-        _PLACED[key] = (*indices, from_numpy(factor, like, like.dtype), from_numpy(position.reshape(-1), like))
-    return _PLACED[key]
+        rows, columns, position = (from_numpy(x, like) for x in (rows, columns, position.reshape(-1)))
+        placed = _PLACED[key] = rows, columns, from_numpy(factor, like, like.dtype), position
+    return placed
 
 
 def pack(X: Array) -> Array:
@@ -155,7 +156,8 @@ def pack_rank_one(B: Array, dtype: Any = None) -> Array:
     columns = contiguous(xp.matrix_transpose(B))  # (d, k): rows are gathered, so they should lie together
     if packed_dim(d) * k < LARGE and on_host(B):
         rows, others, factor, _ = _triangle_on(d, B)
-        return xp.take(columns, rows, axis=0) * xp.take(columns, others, axis=0) * factor[:, None]
+        packed = xp.take(columns, rows, axis=0) * xp.take(columns, others, axis=0) * factor[:, None]
+        return packed if dtype == B.dtype else xp.astype(packed, dtype)
     doubled = columns * math.sqrt(2.0)
     out = xp.empty((packed_dim(d), k), dtype=dtype, device=device(B))
     if _has_kernel(B):
@@ -204,6 +206,12 @@ def from_numpy(x: np.ndarray, like: Array, dtype: Any = None) -> Array:
     return array_namespace(like).asarray(x, dtype=dtype, device=device(like))
 
 
+def moved(x: Array, like: Array) -> Array:
+    """``x`` in the library and on the device of ``like``, moved through the host if it is elsewhere."""
+    here = array_namespace(x) is array_namespace(like) and device(x) == device(like)
+    return x if here else from_numpy(to_numpy(x), like)
+
+
 def on_host(x: Array) -> bool:
     """Whether ``x`` lies in the memory of the host, where NumPy's speed is the best there is."""
     if isinstance(x, np.ndarray):
@@ -229,7 +237,7 @@ def rows_of(batch: Array, dtype: Any) -> int:
     if on_host(batch):
         return CHUNK
     width = max(int(batch.shape[1]), 1) * np.dtype(dtype).itemsize
-    return max(CHUNK, min(MOST_ROWS, int(PART * free_memory(batch)) // (8 * width)))
+    return max(CHUNK, int(min(MOST_ROWS, PART * free_memory(batch) / (8 * width))))
 
 
 def no_rows(like: Array, d: int) -> Array:
@@ -381,8 +389,11 @@ def write(out: Array, index: tuple[slice, ...], block: Array) -> Array:
 
 
 def add_to(out: Array, half: int, block: Array) -> Array:
-    """``out`` with ``block`` added to ``out[half]``: in place where the library allows it."""
-    return xpx.at(out)[half, ...].add(block)
+    """``out`` with ``block`` added to ``out[half]``: in place where the library allows it, in the dtype of ``out``."""
+    if isinstance(out, np.ndarray):
+        out[half] += block  # no copy of what may be large
+        return out
+    return xpx.at(out)[half, ...].add(array_namespace(out).astype(block, out.dtype, copy=False))
 
 
 _PRECISION: ContextVar[str] = ContextVar("quartic_precision", default="stage")
@@ -390,7 +401,7 @@ _PRECISION: ContextVar[str] = ContextVar("quartic_precision", default="stage")
 
 @contextmanager
 def full_precision() -> Iterator[None]:
-    """Inside, every product is taken in the precision of its arrays, on every device.
+    """Inside, quartic rounds no product: what a library does by its own settings is left to them.
 
     Otherwise float32 arrays on a CUDA device are multiplied in TF32 or bfloat16, with sums in float32, where only a
     span is looked for: its error is far larger, and what is found in it is measured and polished in full precision.
@@ -409,15 +420,14 @@ def full_precision() -> Iterator[None]:
 
 
 def in_own_precision(function: F) -> F:
-    """A function whose products are taken in the precision of its first argument, an array or what has one as ``like``.
+    """A function whose products are taken in the precision of its arguments, arrays or what has one as ``like``.
 
     JAX multiplies float32 arrays in TF32 on a GPU unless it is told otherwise.
     """
 
     @wraps(function)
     def told(*args: Any, **kwargs: Any) -> Any:
-        first = next(iter((*args, *kwargs.values())), None)
-        if not is_jax_array(getattr(first, "like", first)):
+        if not any(is_jax_array(getattr(x, "like", x)) for x in (*args, *kwargs.values())):
             return function(*args, **kwargs)
         import jax
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 import triton
 import triton.language as tl
 
@@ -39,4 +40,5 @@ def pack_rank_one(columns: Any, doubled: Any, out: Any) -> None:
     """
     d, m = columns.shape
     grid = (triton.cdiv(m, SAMPLES), d, triton.cdiv(d, ROWS))
-    _pack_rank_one[grid](columns, doubled, out, d, m, ROWS=ROWS, SAMPLES=SAMPLES)
+    with torch.cuda.device(columns.device):  # Triton launches on the current one
+        _pack_rank_one[grid](columns, doubled, out, d, m, ROWS=ROWS, SAMPLES=SAMPLES)

@@ -37,6 +37,10 @@ from quartic.tensors.packed import as_four_tensor, check_dense
 
 UNEXPLAINED = 5.0  # times the least error of any model of the rank: more hints at components that are not orthogonal
 TOO_MUCH = 1.5  # times an eps that was given: what is left of the tensor, if the components that were found are all
+LARGE, FINEST = (
+    2000,
+    0.01,
+)  # packed dimension, and eps, from which on sweeps may be rounded: there `_rounding` exceeds it
 NOT_ORTHOGONAL = ("nothing", "incomplete", "uncertified", "no-gap")  # what components that are not orthogonal look like
 
 
@@ -330,7 +334,9 @@ def _truncate(
             return max(1, min(most, int(np.count_nonzero(values > max(eps, _rounding(T) * abs(values[0]))))))
         return lowest_drop(values, most, _rounding(T) * abs(values[0]))
 
-    return leading_spectrum(T, most + OVERSAMPLING, rng=rng, wanted=wanted, rough=True, callback=progress)
+    # Rounded to TF32 where it gains something, and no eigenvalue is compared with an eps that is finer than that.
+    rough = T.pair_dim >= LARGE and (eps is None or eps >= FINEST)
+    return leading_spectrum(T, most + OVERSAMPLING, rng=rng, wanted=wanted, rough=rough, callback=progress)
 
 
 def _rounding(T: FourTensor) -> float:

@@ -588,7 +588,8 @@ def _weights(sample_weight: Any, X: Array) -> np.ndarray | None:
     if sample_weight is None:
         return None
     rows = np.empty((X.shape[0], 0))  # stands for X, which may be elsewhere: only its length counts
-    w = _check_sample_weight(to_numpy(sample_weight), rows, dtype=np.float64, ensure_non_negative=True)
+    given = to_numpy(sample_weight) if is_array_api_obj(sample_weight) else sample_weight
+    w = _check_sample_weight(given, rows, dtype=np.float64, ensure_non_negative=True)
     if np.count_nonzero(w) < 2:
         raise ValueError("sample_weight must be positive for at least two samples.")
     return w

@@ -32,7 +32,9 @@ from quartic._arrays import (
     array_namespace,
     device,
     from_numpy,
+    in_own_precision,
     is_array_api_obj,
+    moved,
     pack_rank_one,
     packed_dim,
     rows_of,
@@ -400,11 +402,6 @@ class FourthMoment(_Accumulator):
 
     _SUMS = ("first", "second", "fourth")
 
-    @property
-    def like(self) -> Array:
-        """An array of the library and on the device of the sums."""
-        return self.second
-
     def __init__(self, frame: Frame, dtype: Any = None, like: Array = None) -> None:
         super().__init__()
         self.frame = frame
@@ -419,11 +416,17 @@ class FourthMoment(_Accumulator):
         # Sums of w z, of w zz', and of w (z (x) z)(z (x) z)', packed.
         self.first, self.second, self.fourth = (xp.zeros(shape, dtype=xp.float64, **where) for shape in shapes)
 
+    @property
+    def like(self) -> Array:
+        """An array of the library and on the device of the sums."""
+        return self.second
+
+    @in_own_precision
     def update(self, batch: Any, sample_weight: Any = None, *, index: Any = None) -> FourthMoment:
         """Add samples ``(m, d)``; the parameters of :meth:`Covariance.update`."""
         batch, w = self._check(batch, sample_weight, self.frame.mean.shape[0])
         xp = array_namespace(self.fourth)
-        batch = batch if type(batch) is type(self.fourth) else from_numpy(to_numpy(batch), self.fourth)
+        batch = moved(batch, self.fourth)
         work = batch[:0, :] if self.dtype is None else typed(batch[:0, :], self.dtype)
         index = self._index(index, batch.shape[0])
         for h, rows, v in halves(batch, w, index, 2 * rows_in_a_chunk(self.frame.dim, work)):
@@ -435,8 +438,7 @@ class FourthMoment(_Accumulator):
             self.second = add_to(self.second, h, xp.matrix_transpose(Z * u[:, None]) @ Z)
             # (w^(1/4) z)^(x4) = w z^(x4)
             features = pack_rank_one(xp.astype(Z * u[:, None] ** 0.25, work.dtype))  # (N, rows)
-            fourth = features @ xp.matrix_transpose(features)
-            self.fourth = add_to(self.fourth, h, xp.astype(fourth, xp.float64))
+            self.fourth = add_to(self.fourth, h, features @ xp.matrix_transpose(features))
         self._seen(index)
         return self
 
@@ -449,10 +451,11 @@ class FourthMoment(_Accumulator):
                 "moments can be merged only if they were taken in the same frame: compute one frame from all of the "
                 "data (or a part of it), and use it everywhere."
             )
+        sums = {name: getattr(self, name) + moved(getattr(other, name), self.fourth) for name in self._SUMS}
         self.rows, self.count = max(self.rows, other.rows), self.count + other.count
         self.weight, self.squares = self.weight + other.weight, self.squares + other.squares
-        for name in self._SUMS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name, value in sums.items():
+            setattr(self, name, value)
         return self
 
     def covariance(self, half: int | None = None) -> np.ndarray:
@@ -470,9 +473,9 @@ class FourthMoment(_Accumulator):
         return _cumulant(self.moment(half).astype(dtype), self.covariance(half))
 
     def to_numpy(self) -> FourthMoment:
-        """The same with its sums on the host, as NumPy arrays."""
+        """The same with its sums on the host, as NumPy arrays of its own."""
         out = copy.copy(self)
-        out._restore(self._saved())
+        out._restore({name: np.array(value) for name, value in self._saved().items()})
         return out
 
     def _mean(self, sums: Array, half: int | None) -> Array:

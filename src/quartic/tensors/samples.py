@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from quartic._arrays import (
+    MOST_ROWS,
     PART,
     Array,
     array_namespace,
+    device,
     free_memory,
     from_numpy,
     on_host,
@@ -40,19 +42,19 @@ def rows_in_a_chunk(r: int, like: Array) -> int:
     row = packed_dim(r) * _itemsize(like.dtype)
     if on_host(like):
         return max(LEAST_ROWS, FEATURE_BYTES // row)
-    free = PART * free_memory(like)
-    if LEAST_ROWS * row > free:
+    free, least = PART * free_memory(like), 2 * LEAST_ROWS * row  # two chunks are there at a time
+    if least > free:
         raise MemoryError(
-            f"the packed features of {LEAST_ROWS} samples of dimension {r} need {LEAST_ROWS * row / 1e9:.1f} GB, and "
+            f"the packed features of {LEAST_ROWS} samples of dimension {r} need {least / 1e9:.1f} GB, and "
             f"{free / 1e9:.1f} GB of the device can be used for them: use fewer components, or the host."
         )
-    return int(free) // (2 * row) // LEAST_ROWS * LEAST_ROWS  # two chunks are there at a time
+    return min(int(min(free / least, MOST_ROWS)), MOST_ROWS) * LEAST_ROWS
 
 
 def _aligned(x: Array) -> Array:
     """``x`` with rows of zeros for its length to be a multiple of 64: others are multiplied three times as slowly."""
     xp = array_namespace(x)
-    return xp.concat((x, xp.zeros_like(x[: -x.shape[0] % LEAST_ROWS, ...])))
+    return xp.concat((x, xp.zeros((-x.shape[0] % LEAST_ROWS, *x.shape[1:]), dtype=x.dtype, device=device(x))))
 
 
 def _itemsize(dtype: Any) -> int:
@@ -118,4 +120,4 @@ class SampleTensor(FourTensor):
             part = pack_rank_one(self.Z[chunk, :], like.dtype), self.weights[chunk]
             kept += [part] if keep else []
             yield part
-        self._kept = kept or None
+        self._kept = kept if keep else self._kept
