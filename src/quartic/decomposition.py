@@ -37,10 +37,8 @@ from quartic.tensors.packed import as_four_tensor, check_dense
 
 UNEXPLAINED = 5.0  # times the least error of any model of the rank: more hints at components that are not orthogonal
 TOO_MUCH = 1.5  # times an eps that was given: what is left of the tensor, if the components that were found are all
-LARGE, FINEST = (
-    2000,
-    0.01,
-)  # packed dimension, and eps, from which on sweeps may be rounded: there `_rounding` exceeds it
+LARGE = 2000  # packed dimension, from which on sweeps may be rounded: they gain by it, and `_rounding` exceeds it
+FINEST = 0.01  # part of the tensor's magnitude: the least eps that is compared with rounded eigenvalues
 NOT_ORTHOGONAL = ("nothing", "incomplete", "uncertified", "no-gap")  # what components that are not orthogonal look like
 
 
