@@ -179,7 +179,7 @@ def apart(A, B):
     return float(np.max(np.abs(A[pairs.rows] - signs * np.asarray(B, dtype=np.float64)[pairs.columns])))
 
 
-def equal(device):
+def equal(device, m):
     """How far answers are from those of NumPy in float64, at a fixed point."""
     rows = []
     for name, d, n in (("orthonormal", 20, 20), ("orthonormal", 24, 12), ("general", 12, 30)):
@@ -198,7 +198,7 @@ def equal(device):
         # With noise an ill-conditioned dictionary would turn the order of a sum into more than is compared.
         dictionary = "gaussian" if snr is None else "orthonormal"
         data = quartic.datasets.nice_samples(
-            20_000, 16, supports="blocks", group=4, dictionary=dictionary, snr=snr, random_state=0
+            m, 16, supports="blocks", group=4, dictionary=dictionary, snr=snr, random_state=0
         )
         problem = "samples, d = n = 16, " + ("exactly sparse" if snr is None else f"{snr:.0f} dB")
         expected = learned(data.samples, snr)
@@ -342,7 +342,7 @@ def main(argv=None):
                 found = f"{row['found']}, {row['seconds']:.2f} s"
                 bars.judge(f"{size}: every component", row["found"] == row["n"], found)
         if 4 in parts:
-            rows = content["equal"] = equal(device)
+            rows = content["equal"] = equal(device, 6000 if args.quick else 20_000)
             shown(rows)
             for dtype, most in (("torch.float32", 1e-4), ("torch.float64", 1e-10)):
                 worst = max(row["apart"] for row in rows if row["dtype"] == dtype)

@@ -125,7 +125,7 @@ def decompose(
         best = other if found is None or other.beats(found) else found
         found = replace(best, sweeps=before + other.sweeps)
     if found.status.code in ("incomplete", "nothing"):
-        warnings.warn(str(found.status), DecompositionWarning, stacklevel=2)
+        warnings.warn(str(found.status), DecompositionWarning, stacklevel=3)  # past the decorator, to the caller
     return Decomposition(
         components=from_numpy(found.components, tensor.like, tensor.like.dtype),
         weights=from_numpy(in_units(found.weights), tensor.like, tensor.like.dtype),

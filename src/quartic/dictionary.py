@@ -470,7 +470,7 @@ def status_of(certificates: np.ndarray, trimmed: int) -> Status:
     )
 
 
-def warn(status: Status) -> None:
-    """Say so where the result is not proven."""
+def warn(status: Status, stacklevel: int = 3) -> None:
+    """Say so where the result is not proven, to the caller of the function that calls this one."""
     if not status.ok:
-        warnings.warn(str(status), DecompositionWarning, stacklevel=3)
+        warnings.warn(str(status), DecompositionWarning, stacklevel=stacklevel)

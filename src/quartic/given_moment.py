@@ -113,7 +113,7 @@ def dictionary_from_moment(
     order = canonical_order(rows, weights)
     bounds = bounds[order]
     status = moment_status(bounds, choice)
-    warn(status)
+    warn(status, stacklevel=4)  # past the decorator
     return Decomposition(
         components=from_numpy(positive(rows)[order], like, like.dtype),
         weights=from_numpy(weights[order], like, like.dtype),
