@@ -6,8 +6,6 @@ import copy
 import json
 import os
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from numbers import Integral
 from typing import Any, Self
 
@@ -34,6 +32,7 @@ from quartic._arrays import (
     write,
 )
 from quartic._files import load_arrays, readable, save_arrays
+from quartic._fit import Callbacks, unchanged_on_failure
 from quartic.algorithms.certify import is_certified
 from quartic.dictionary import frame_for, learn, learn_from_moment, warn
 from quartic.learned import Learned, LearningReport
@@ -90,8 +89,8 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         -------
         self
         """
-        progress = _Callbacks(self, X)
-        with _unchanged_on_failure(self):
+        progress = Callbacks(self, X)
+        with unchanged_on_failure(self):
             X = self._validated(X, ensure_min_samples=2)
             w = _weights(sample_weight, X)
             n, known = self._checked(X.shape[1], accumulating=not self.refine)
@@ -133,7 +132,7 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         self
         """
         first = not hasattr(self, "moment_")
-        with _unchanged_on_failure(self):
+        with unchanged_on_failure(self):
             X = self._validated(X, ensure_min_samples=2 if first else 1, reset=first)
             n, known = self._checked(X.shape[1], accumulating=True)
             w, trimmed = trim(X, _weights(sample_weight, X))
@@ -593,44 +592,3 @@ def _weights(sample_weight: Any, X: Array) -> np.ndarray | None:
     if np.count_nonzero(w) < 2:
         raise ValueError("sample_weight must be positive for at least two samples.")
     return w
-
-
-@contextmanager
-def _unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
-    """Whatever goes wrong inside leaves the estimator as it was."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        estimator.__dict__.clear()
-        estimator.__dict__.update(before)
-        raise
-
-
-class _Callbacks:
-    """Stages of a fit as tasks of scikit-learn's callbacks, such as its ``ProgressBar``."""
-
-    def __init__(self, estimator: _SpectralEstimator, X: Any) -> None:
-        self.estimator, self.X = estimator, X
-        self.root = estimator._init_callback_context(max_subtasks=None)
-        self.root.call_on_fit_task_begin(estimator=estimator, X=X)
-        self.task: Any = None
-        self.stage = ""
-
-    def __call__(self, stage: str, done: int) -> None:
-        if stage == self.stage:
-            return
-        self._end()
-        self.stage = stage
-        self.task = self.root.subcontext(task_name=stage)
-        self.task.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
-
-    def _end(self) -> None:
-        if self.task is not None:
-            self.task.call_on_fit_task_end(estimator=self.estimator, X=self.X)
-            self.task = None
-
-    def close(self) -> None:
-        """The fit is done."""
-        self._end()
-        self.root.call_on_fit_task_end(estimator=self.estimator, X=self.X)
