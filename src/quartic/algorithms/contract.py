@@ -45,7 +45,9 @@ def candidates(M: Array, most: int) -> Array:
     those that are not components.
     """
     xp = array_namespace(M)
-    values, vectors = xp.linalg.eigh((M + xp.matrix_transpose(M)) / 2)
+    # In float64, as every small eigenproblem: in float32 a GPU has another solver, which takes four times as long.
+    values, vectors = xp.linalg.eigh(xp.astype((M + xp.matrix_transpose(M)) / 2, xp.float64))
+    values, vectors = (xp.astype(x, M.dtype) for x in (values, vectors))
     largest = descending(xp.reshape(xp.abs(values), (-1,)))
     largest = largest[: min(most, largest.shape[0])]
     return xp.take(xp.reshape(xp.matrix_transpose(vectors), (-1, M.shape[2])), largest, axis=0)
