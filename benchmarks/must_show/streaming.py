@@ -51,7 +51,7 @@ def main(argv=None):
     args = parser.parse_args(argv)
     bars = report.Bars("streaming", args)
     warnings.simplefilter("ignore")  # the first batches certify nothing
-    n, m = (8, 4000) if args.quick else (24, 20000)
+    n, m = (5, 3000) if args.quick else (24, 20000)
     problem = SamplesProblem(m, n, supports="blocks", cooccurrence=0.25)
     rows = [measure(problem, seed) for seed in range(args.seeds or (1 if args.quick else 5))]
     print("largest difference of an entry of a component from one fit without refinement\n")

@@ -284,7 +284,8 @@ def looks_overcomplete(ladder: Ladder, rng: np.random.Generator) -> bool:
     less sharp, and the span of the first ``r`` is full of orthogonal atoms, as whitened ones are, there are no more.
     Where there is no sharp drop, more samples and milder weights are looked at: many atoms in few dimensions show late.
     """
-    if packed_dim(ladder.frame.dim) > COUNT_LIMIT:
+    N = packed_dim(ladder.frame.dim)
+    if N > COUNT_LIMIT or ladder.data.count < 2 * FEW * N:  # too many to look at, or too few for halves to certify any
         return False
     for share, part in ((ladder.shares[0], ladder.first), (max(ladder.shares), min(1.0, CHECK * ladder.first))):
         spectrum = ladder.at(share, part).spectrum
