@@ -33,6 +33,9 @@ def main(argv=None):
     parser = certified.options(report.options(__doc__))
     parser.add_argument("--seeds", type=int, default=10, help="seeds a problem of 60 atoms (default 10)")
     parser.add_argument("--peer-seeds", type=int, default=3, help="seeds a problem for the peers (default 3)")
+    parser.add_argument(
+        "--other-peer-seeds", type=int, default=3, help="the same for 120 atoms and Gaussian coefficients (default 3)"
+    )
     parser.add_argument("--large-seeds", type=int, default=3, help="seeds a problem of 120 atoms (default 3)")
     args = parser.parse_args(argv)
     bars = report.Bars("correlated", args)
@@ -40,14 +43,15 @@ def main(argv=None):
     if args.quick:
         peers = PEERS[:1]
         small = SamplesProblem(12000, 12, supports="blocks", group=3, cooccurrence=0.6)
-        chosen = [(small, 1), (SamplesProblem(**(vars(small) | {"dictionary": "orthonormal", "snr": 10.0})), 1)]
+        chosen = [(small, 1, 1), (SamplesProblem(**(vars(small) | {"dictionary": "orthonormal", "snr": 10.0})), 1, 1)]
     else:
-        chosen = [(problem, args.seeds) for problem in problems_of(60_000, 60, (0.4, 0.5, 0.6, 0.8))]
-        chosen += [(problem, args.large_seeds) for problem in problems_of(100_000, 120, (0.5, 0.8))]
-        chosen += [(problem, 3) for problem in problems_of(60_000, 60, (0.4, 0.6, 0.8), "gaussian")]
+        large, gaussian = problems_of(100_000, 120, (0.5, 0.8)), problems_of(60_000, 60, (0.4, 0.6, 0.8), "gaussian")
+        chosen = [(problem, args.seeds, args.peer_seeds) for problem in problems_of(60_000, 60, (0.4, 0.5, 0.6, 0.8))]
+        chosen += [(problem, args.large_seeds, args.other_peer_seeds) for problem in large]
+        chosen += [(problem, 3, args.other_peer_seeds) for problem in gaussian]
     jobs = [
-        Job(problem, seed, peers=peers if seed < args.peer_seeds else ())
-        for problem, seeds in chosen
+        Job(problem, seed, peers=peers if seed < peer_seeds else ())
+        for problem, seeds, peer_seeds in chosen
         for seed in range(seeds)
     ]
     rows = certified.run_all(jobs, args)
