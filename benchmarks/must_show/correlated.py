@@ -4,7 +4,7 @@ Bar: blocks of 3, 5 and 10, p = 0.1, every atom at squared correlation 0.95: sig
 Pr[j | i] of 0.4, 0.5, 0.6 and 0.8, ten seeds, and d = n = 120, m = 100,000, Pr[j | i] of 0.5 and 0.8, three seeds;
 Gaussian dictionaries without noise, in every seed, and orthonormal ones at 10 dB, in 95% of the seeds.  Gaussian
 coefficients, d = n = 60, Pr[j | i] up to 0.8, three seeds: the same.  No certificate is wrong.
-FastICA, Picard and MSP are shown beside it.
+FastICA, Picard and MSP are shown beside it where coefficients are signs.
 """
 
 import numpy as np
@@ -33,9 +33,6 @@ def main(argv=None):
     parser = certified.options(report.options(__doc__))
     parser.add_argument("--seeds", type=int, default=10, help="seeds a problem of 60 atoms (default 10)")
     parser.add_argument("--peer-seeds", type=int, default=3, help="seeds a problem for the peers (default 3)")
-    parser.add_argument(
-        "--other-peer-seeds", type=int, default=3, help="the same for 120 atoms and Gaussian coefficients (default 3)"
-    )
     parser.add_argument("--large-seeds", type=int, default=3, help="seeds a problem of 120 atoms (default 3)")
     args = parser.parse_args(argv)
     bars = report.Bars("correlated", args)
@@ -47,8 +44,8 @@ def main(argv=None):
     else:
         large, gaussian = problems_of(100_000, 120, (0.5, 0.8)), problems_of(60_000, 60, (0.4, 0.6, 0.8), "gaussian")
         chosen = [(problem, args.seeds, args.peer_seeds) for problem in problems_of(60_000, 60, (0.4, 0.5, 0.6, 0.8))]
-        chosen += [(problem, args.large_seeds, args.other_peer_seeds) for problem in large]
-        chosen += [(problem, 3, args.other_peer_seeds) for problem in gaussian]
+        chosen += [(problem, args.large_seeds, args.peer_seeds) for problem in large]
+        chosen += [(problem, 3, 0) for problem in gaussian]
     jobs = [
         Job(problem, seed, peers=peers if seed < peer_seeds else ())
         for problem, seeds, peer_seeds in chosen
