@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from benchmarks import solvers
 from benchmarks.objective import squared
 from benchmarks.problems import SamplesProblem
 from quartic.algorithms.certify import is_certified
-from quartic.datasets import nice_samples
+from quartic.datasets import NiceSamples, nice_samples
 from quartic.metrics import match
 
 SLACK = 1e-9  # rounding of a correlation
@@ -55,16 +55,27 @@ def whitened(Y: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return (A @ G) ** 2 / np.outer(np.sum(A.T * F, axis=0), np.sum(B.T * G, axis=0))
 
 
-def run(job: Job) -> dict[str, Any]:
-    """One row: what was found, what was certified, and what was certified wrongly."""
+def run(job: Job, row: dict[str, Any] | None = None) -> dict[str, Any]:
+    """One row: what was found, what was certified, and what was certified wrongly; peers alone, if there is a row."""
     drawn = nice_samples(**asdict(job.problem), random_state=job.seed)
     Y, A, n = drawn.samples, drawn.components, job.problem.n
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is lost shows in the row
-        start = time.perf_counter()
-        model = quartic.SpectralDictionaryLearning(n, random_state=job.seed, **job.options).fit(Y)
-        seconds = time.perf_counter() - start
+        row = fitted(job, drawn) if row is None else row
         peers = {name: squared(A, solvers.load(name)(Y, n, job.seed)) for name in job.peers}
+    found = {
+        name: {"near": int(np.sum(values >= NEAR)), "found": int(np.sum(values >= FOUND))}
+        for name, values in peers.items()
+    }
+    return {**row, "peers": found}
+
+
+def fitted(job: Job, drawn: NiceSamples) -> dict[str, Any]:
+    """The row without peers."""
+    Y, A, n = drawn.samples, drawn.components, job.problem.n
+    start = time.perf_counter()
+    model = quartic.SpectralDictionaryLearning(n, random_state=job.seed, **job.options).fit(Y)
+    seconds = time.perf_counter() - start
     B, certificates = np.asarray(model.components_), np.asarray(model.certificates_)
     pairs = match(A, B)
     # A whitener needs samples, and must not be made by outliers.
@@ -73,12 +84,7 @@ def run(job: Job) -> dict[str, Any]:
     row |= {"near": int(np.sum(pairs.squared >= NEAR)), "found": int(np.sum(pairs.squared >= FOUND))}
     row |= {"worst": float(np.min(pairs.squared)), "certified": int(np.sum(is_certified(certificates)))}
     row |= {"wrong": int(np.sum(certificates > np.max(table, axis=0) + SLACK)), "local": model.report_.local}
-    row |= {"tau_measured": model.tau_, "groups": len(model.groups_), "status": model.status_.code}
-    row["peers"] = {
-        name: {"near": int(np.sum(values >= NEAR)), "found": int(np.sum(values >= FOUND))}
-        for name, values in peers.items()
-    }
-    return row
+    return row | {"tau_measured": model.tau_, "groups": len(model.groups_), "status": model.status_.code}
 
 
 def options(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
@@ -91,12 +97,14 @@ def options(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
 def run_all(jobs: Sequence[Job], args: argparse.Namespace) -> list[dict[str, Any]]:
     """All jobs, one thread each, in the order they were given; a line for each while they run.
 
-    A kept run counts only for the same job and the same source: the figures of a script are those of one version.
+    A kept run counts only for the same job and the same source: the figures of a script are those of one version.  For
+    a job that is kept without its peers only these are run.
     """
     version = _version()
     kept = _kept(args.keep, version)
     with ProcessPoolExecutor(args.jobs, initializer=threadpool_limits, initargs=(1,)) as pool:
-        for job, row in _finished(pool, [job for job in jobs if str(job) not in kept]):
+        wanted = [(job, kept.get(str(replace(job, peers=())))) for job in jobs if str(job) not in kept]
+        for job, row in _finished(pool, wanted):
             print(
                 f"{row['problem']} {row['options'] or ''} seed {row['seed']}: {row['near']} of {row['n']}, "
                 f"{row['certified']} certified, {row['wrong']} wrong, {row['seconds']:.1f} s",
@@ -109,8 +117,10 @@ def run_all(jobs: Sequence[Job], args: argparse.Namespace) -> list[dict[str, Any
     return [kept[str(job)] for job in jobs]
 
 
-def _finished(pool: ProcessPoolExecutor, jobs: Sequence[Job]) -> Iterator[tuple[Job, dict[str, Any]]]:
-    runs = {pool.submit(run, job): job for job in jobs}
+def _finished(
+    pool: ProcessPoolExecutor, wanted: Sequence[tuple[Job, dict[str, Any] | None]]
+) -> Iterator[tuple[Job, dict[str, Any]]]:
+    runs = {pool.submit(run, job, row): job for job, row in wanted}
     for future in as_completed(runs):
         if future.exception() is not None:
             pool.shutdown(wait=False, cancel_futures=True)  # or the error would wait for all other runs

@@ -46,6 +46,14 @@ def test_runs_that_were_stopped_go_on(tmp_path):
     rows = json.loads(out.read_text())["rows"]
     assert len(rows) == len(complete)
     assert [row["seconds"] == 12345.0 for row in rows].count(True) == 1
+    # Kept without its peers: these are run, and nothing else.
+    alone = first | {"job": first["job"].replace("peers=('fastica_logcosh',)", "peers=()")}
+    assert alone["job"] != first["job"]
+    kept.write_text(json.dumps(alone | {"row": first["row"] | {"peers": {}}}) + "\n" + complete[1])
+    assert run(*script).returncode == 0
+    rows = json.loads(out.read_text())["rows"]
+    assert [row["seconds"] == 12345.0 for row in rows].count(True) == 1
+    assert all(row["peers"]["fastica_logcosh"] for row in rows)
 
 
 @pytest.mark.parametrize(
