@@ -327,7 +327,7 @@ class TestInterrupted:
             assert callback.done
             assert unchanged(model, before)
 
-    @pytest.mark.parametrize("where", ["trim", "learn_from_moment", "Covariance"])
+    @pytest.mark.parametrize("where", ["trim", "learn_from_moment", "frame_for"])
     def test_in_a_batch(self, kind, monkeypatch, where):
         models = [kind(), fitted(kind, features=5), fitted(kind, "partial_fit")]
 
@@ -335,7 +335,7 @@ class TestInterrupted:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(f"quartic.estimators.{where}", interrupt)
-        for model in models[:2] if where == "Covariance" else models:  # the frame is fixed by the first batch
+        for model in models[:2] if where == "frame_for" else models:  # the frame is fixed by the first batch
             before = state(model)
             with pytest.raises(KeyboardInterrupt):
                 model.partial_fit(Y)

@@ -58,7 +58,7 @@ class TestCloud:
     def test_in_two_halves(self):
         cloud, _ = scattered(200, 4, 0)
         cloud = Cloud(cloud.Z, cloud.half, np.arange(200.0))
-        (first, Z, w), (second, Y, v) = cloud.first(150).source()
+        (first, Z, w), (second, Y, v) = cloud.first(150).chunks()
         assert (first, second) == (0, 1)
         assert Z.shape[0] + Y.shape[0] == 150
         np.testing.assert_array_equal(np.sort(np.concatenate((w, v))), np.arange(150))

@@ -24,7 +24,7 @@ from quartic.overcomplete import (
     overcomplete_stage,
     uncontradicted,
 )
-from quartic.samples import Samples
+from quartic.samples import Held
 from quartic.search import Certified
 
 D, N = 12, 20
@@ -37,7 +37,7 @@ def draw(seed, m=12_000, coefficients="gaussian", n=N, **options):
 def stage(Y, n, seed=0, beta=None):
     """The spectral stage alone: what it found, and the atoms in whitened coordinates."""
     frame = Covariance().update(Y).frame()
-    data = Samples(Y, None, frame.mean)
+    data = Held(Y)
     nobody = np.zeros((0, frame.dim))
     ladder = Ladder(data, frame, Stages(None), COUNTING if n is None else SHARES, beta)
     return overcomplete_stage(ladder, n, nobody, np.random.default_rng(seed)), frame
@@ -72,7 +72,7 @@ class TestStage:
     def test_a_first_look(self, seed):
         for data, more in ((draw(seed), True), (nice_samples(12_000, D, p=0.1, random_state=seed), False)):
             frame = Covariance().update(data.samples).frame()
-            ladder = Ladder(Samples(data.samples, None, frame.mean), frame, Stages(None))
+            ladder = Ladder(Held(data.samples), frame, Stages(None))
             assert looks_overcomplete(ladder, np.random.default_rng(seed)) == more
 
     @pytest.mark.parametrize("kind", ["gaussian", "scale mixture", "student"])
@@ -118,7 +118,7 @@ def true_atoms(data, frame):
 
 def ladder_of(data, shares=COUNTING):
     frame = Covariance().update(data.samples).frame()
-    return Ladder(Samples(data.samples, None, frame.mean), frame, Stages(None), shares)
+    return Ladder(Held(data.samples), frame, Stages(None), shares)
 
 
 def random_unit(n, seed):
@@ -144,9 +144,9 @@ class TestLadder:
         assert len(rows) == 2
 
     def test_many_features_are_not_looked_at(self, rng, monkeypatch):
-        monkeypatch.setattr(Samples, "squared_norms", None)
+        monkeypatch.setattr(Held, "squared_norms", None)
         frame = Frame(np.zeros(50), np.eye(50), np.eye(50), np.ones(50), "")
-        assert not looks_overcomplete(Ladder(Samples(np.zeros((9, 50)), None, frame.mean), frame, Stages(None)), rng)
+        assert not looks_overcomplete(Ladder(Held(np.zeros((9, 50))), frame, Stages(None)), rng)
 
     def test_a_moment_stays_what_it_was(self, seed):
         ladder = ladder_of(draw(seed, m=3000))
@@ -178,7 +178,7 @@ class TestRest:
         data = draw(seed, m=60_000)
         frame = Covariance().update(data.samples).frame()
         weight = np.where(np.random.default_rng(seed).random(60_000) < 0.7, 0.1, 1.0)
-        ladder = Ladder(Samples(data.samples, weight, frame.mean), frame, Stages(None), COUNTING)
+        ladder = Ladder(Held(data.samples, weight), frame, Stages(None), COUNTING)
         A = true_atoms(data, frame)
         assert not leaves_more(ladder, 1.0, A)
         assert leaves_more(ladder, 1.0, A[1:])

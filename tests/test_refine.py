@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from quartic.algorithms.refine import (
     free_direction,
     free_step,
     half_atoms,
+    iterated,
     orthogonal,
     orthogonal_direction,
     orthogonal_step,
@@ -32,13 +34,13 @@ from quartic.datasets import nice_samples, random_orthonormal
 from quartic.moments import half_of, row_hash
 
 
-def source_of(rows, weights=None):
-    """A pass over rows, in two chunks for each half."""
+def chunks_of(rows, weights=None):
+    """Rows as a pass reads them, in two chunks for each half."""
     m = rows.shape[0]
     w = np.ones(m) if weights is None else weights
     half = half_of(row_hash(np.arange(m)))
     parts = [np.flatnonzero((half == h) & (np.arange(m) % 2 == k)) for h in (0, 1) for k in (0, 1)]
-    return lambda: [(int(half[part[0]]), rows[part], w[part]) for part in parts if part.size]
+    return [(int(half[part[0]]), rows[part], w[part]) for part in parts if part.size]
 
 
 def enumerated(n, rng, correlated):
@@ -67,7 +69,8 @@ class TestStatistics:
     def test_directly(self, rng):
         rows, w = rng.standard_normal((300, 4)), rng.uniform(0, 2, 300)
         U = rng.standard_normal((4, 3))
-        found = statistics(source_of(rows, w), U, tanh_score)
+        V, score = rng.standard_normal((4, 2)), ClippedScore.fit(rng.standard_normal((100, 2)))
+        found, other = statistics(chunks_of(rows, w), (U, tanh_score), (V, score))
         half = half_of(row_hash(np.arange(300)))
         S = rows @ U
         for h in (None, 0, 1):
@@ -77,17 +80,20 @@ class TestStatistics:
             np.testing.assert_allclose(cross, (np.tanh(S[mask]).T * v) @ S[mask], atol=1e-12)
             np.testing.assert_allclose(slope, v @ (1 - np.tanh(S[mask]) ** 2), atol=1e-12)
         np.testing.assert_allclose(found.weight, [w[half == h].sum() for h in (0, 1)])
+        (alone,) = statistics(chunks_of(rows, w), (V, score))
+        for name in ("cross", "slope", "weight"):
+            np.testing.assert_array_equal(getattr(other, name), getattr(alone, name))
 
     def test_one_half(self):
-        found = statistics(lambda: [(1, np.ones((3, 1)), np.ones(3))], np.eye(1), tanh_score)
+        (found,) = statistics([(1, np.ones((3, 1)), np.ones(3))], (np.eye(1), tanh_score))
         assert np.all(np.isfinite(found.cross))
         np.testing.assert_allclose(found.of(None)[0], np.tanh(1))
 
     def test_single_precision_rows(self, rng):
         rows = rng.standard_normal((300, 3)).astype(np.float32)
-        found, exact = (statistics(source_of(x), np.eye(3), tanh_score) for x in (rows, rows.astype(float)))
+        found, exact = (statistics(chunks_of(x), (np.eye(3), tanh_score))[0] for x in (rows, rows.astype(float)))
         assert found.cross.dtype == np.float64
-        np.testing.assert_allclose(found.cross, exact.cross, atol=1e-5)
+        np.testing.assert_allclose(found.of(None)[0], exact.of(None)[0], atol=1e-5)
 
     @pytest.mark.parametrize("score", ["tanh", "clipped"])
     def test_a_score_comes_with_its_derivative(self, rng, score):
@@ -106,7 +112,7 @@ class TestOrthogonal:
         n = 4
         x, p = enumerated(n, rng, correlated)
         A = random_orthonormal(n, n, rng)
-        means = statistics(source_of(x @ A, p), A.T, tanh_score).of(None)
+        means = statistics(chunks_of(x @ A, p), (A.T, tanh_score))[0].of(None)
         np.testing.assert_allclose(means[0], np.diag(np.diagonal(means[0])), atol=1e-13)
         np.testing.assert_allclose(orthogonal_direction(*means), 0, atol=1e-12)
         np.testing.assert_allclose(orthogonal_step(A, *means), A, atol=1e-12)
@@ -120,7 +126,7 @@ class TestOrthogonal:
         def objective(W):
             return p @ np.sum(np.log(np.cosh(x @ W.T)), axis=1)
 
-        cross, _ = statistics(source_of(x, p), W.T, tanh_score).of(None)
+        cross, _ = statistics(chunks_of(x, p), (W.T, tanh_score))[0].of(None)
         D, h = rng.standard_normal((n, n)), 1e-6
         change = (objective(W - h * D @ W) - objective(W + h * D @ W)) / (2 * h)
         assert change == pytest.approx(-np.sum(cross * D), rel=1e-7)
@@ -132,7 +138,7 @@ class TestOrthogonal:
         x, p = enumerated(n, rng, False)
         A = random_orthonormal(n, n, rng)
         W = linalg.expm(skew(n, size, rng)) @ A
-        means = statistics(source_of(x @ A, p), W.T, tanh_score).of(None)
+        means = statistics(chunks_of(x @ A, p), (W.T, tanh_score))[0].of(None)
         D = orthogonal_direction(*means)
         np.testing.assert_allclose(D, -D.T, atol=1e-14)
         for step in (W - D @ W, orthogonal_step(W, *means)):
@@ -142,7 +148,7 @@ class TestOrthogonal:
         n = 4
         x, p = enumerated(n, rng, True)
         W = random_orthonormal(n, n, rng)
-        step = orthogonal_step(W, *statistics(source_of(x, p), W.T, tanh_score).of(None))
+        step = orthogonal_step(W, *statistics(chunks_of(x, p), (W.T, tanh_score))[0].of(None))
         np.testing.assert_allclose(step @ step.T, np.eye(n), atol=1e-12)
         assert np.all(np.sum(step * W, axis=1) >= 0)
 
@@ -158,19 +164,21 @@ class TestOrthogonal:
         data = nice_samples(m, n, **options, random_state=seed)
         start = np.linalg.qr(tilted(data.dictionary, 0.8, rng).T)[0].T
         start *= np.sign(np.sum(start * data.dictionary, axis=1))[:, None]
-        source, forward = source_of(data.samples), np.eye(n) / np.sqrt(0.1)
-        W, means, passes = orthogonal(source, forward, start, 20)
+        chunks, forward = chunks_of(data.samples), np.eye(n) / np.sqrt(0.1)
+        (W,), (means,), passes = iterated(partial(statistics, chunks), forward, 20, orthogonal(start))
         assert np.all(sines(W, data.dictionary) < (1e-3 if coefficients == "sign" else 10) / np.sqrt(m))
         assert isinstance(means, Statistics)
         if coefficients != "sign":
             assert passes < 20
-            assert orthogonal(source, forward, W, 20)[2] <= 2  # where it has arrived it stays
-        assert orthogonal(source, forward, start, 1)[2] == 1
+            # Where it has arrived it stays.
+            assert iterated(partial(statistics, chunks), forward, 20, orthogonal(W))[2] <= 2
+        assert iterated(partial(statistics, chunks), forward, 1, orthogonal(start))[2] == 1
 
     def test_one_half_alone(self, seed):
         data = nice_samples(2000, 4, dictionary="orthonormal", random_state=seed)
-        source = lambda: [(1, data.samples, np.ones(2000))]  # noqa: E731
-        W, _, _ = orthogonal(source, np.eye(4) / np.sqrt(0.1), data.dictionary, 20)
+        chunks = [(1, data.samples, np.ones(2000))]
+        start = orthogonal(data.dictionary)
+        (W,), _, _ = iterated(partial(statistics, chunks), np.eye(4) / np.sqrt(0.1), 20, start)
         assert np.all(sines(W, data.dictionary) < 0.2)
 
 
@@ -255,7 +263,7 @@ class TestFree:
         W = unit(np.eye(n) + Delta)
         S = x @ W.T
         S /= np.std(S, axis=0)
-        D = free_direction(*statistics(source_of(S), np.eye(n), ClippedScore.fit(S)).of(None))
+        D = free_direction(*statistics(chunks_of(S), (np.eye(n), ClippedScore.fit(S)))[0].of(None))
         assert np.linalg.norm(D - Delta) < 0.4 * np.linalg.norm(Delta)
 
     @pytest.mark.parametrize("supports", ["independent", "blocks", "markov"])
@@ -265,7 +273,7 @@ class TestFree:
         options = {"supports": supports, "coefficients": "laplace", "group": 3, "dictionary": np.eye(n)}
         data = nice_samples(m, n, **options, random_state=seed)
         S = data.samples / np.std(data.samples, axis=0)
-        D = free_direction(*statistics(source_of(S), np.eye(n), ClippedScore.fit(S)).of(None))
+        D = free_direction(*statistics(chunks_of(S), (np.eye(n), ClippedScore.fit(S)))[0].of(None))
         assert np.max(np.abs(D)) < 6 / np.sqrt(m)
 
     def test_steps_are_not_too_long(self, rng):
@@ -282,15 +290,21 @@ class TestFree:
         """Which inherits the error of the covariance."""
         n, m = 6, 8000
         data = nice_samples(m, n, coefficients="laplace", p=0.2, dictionary="orthonormal", snr=25, random_state=seed)
-        source = source_of(data.samples)
+        chunks = chunks_of(data.samples)
         C = data.samples.T @ data.samples / m
         values, V = np.linalg.eigh(C)
         forward = V / np.sqrt(values)
         truth = unit(data.dictionary @ forward)
-        W, _, _ = orthogonal(source, forward, np.linalg.qr(truth.T)[0].T, 20)
+        start = np.linalg.qr(truth.T)[0].T
+        (W,), _, _ = iterated(partial(statistics, chunks), forward, 20, orthogonal(start))
         score = ClippedScore.fit(data.samples @ forward @ W.T)
-        better, means, passes = free(source, forward, W, score, 20)
-        assert passes <= 20
+        (better,), (means,), passes = iterated(partial(statistics, chunks), forward, 20, free(W, score))
+        assert passes < 20
+        # Both at once: as many passes as the slower needs, and nobody is disturbed.
+        both = iterated(partial(statistics, chunks), forward, 20, orthogonal(start), free(W, score))
+        assert passes <= both[2] < 20
+        np.testing.assert_allclose(both[0][0], W, atol=1e-3)
+        np.testing.assert_allclose(both[0][1], better, atol=1e-3)
         assert np.linalg.norm(sines(atoms_of(better), truth)) < 0.5 * np.linalg.norm(sines(atoms_of(W), truth))
         # The halves tell how far: their distance, over two, estimates the error of the whole.
         halves = half_atoms(better, [free_direction(*means.of(h)) for h in (0, 1)])
@@ -338,11 +352,11 @@ class TestPieces:
         U = rng.standard_normal((3, 2))
         squares = (rows @ U) ** 2
         for found, v in (
-            (pair_moments(source_of(rows), U), np.full(1000, 1e-3)),
-            (pair_moments(source_of(rows, w), U), w / w.sum()),
+            (pair_moments(chunks_of(rows), U), np.full(1000, 1e-3)),
+            (pair_moments(chunks_of(rows, w), U), w / w.sum()),
         ):
             for i, j in itertools.product(range(2), repeat=2):
                 expected = v @ (squares[:, i] * squares[:, j]) / ((v @ squares[:, i]) * (v @ squares[:, j]))
                 assert found[i, j] == pytest.approx(expected, rel=1e-10)
-        longer = pair_moments(source_of(rows), U * [1e-3, 20])  # the lengths of signals do not matter
-        np.testing.assert_allclose(longer, pair_moments(source_of(rows), U), rtol=1e-10)
+        longer = pair_moments(chunks_of(rows), U * [1e-3, 20])  # the lengths of signals do not matter
+        np.testing.assert_allclose(longer, pair_moments(chunks_of(rows), U), rtol=1e-10)

@@ -15,7 +15,7 @@ from quartic.algorithms.temper import tempering
 from quartic.datasets import COEFFICIENTS, SUPPORTS, nice_samples, random_orthonormal
 from quartic.metrics import match
 from quartic.moments import Covariance, FourthMoment, Frame, ImplicitMoment, half_of, row_hash
-from quartic.samples import Samples
+from quartic.samples import Held
 from quartic.search import TOP, search, search_window
 from quartic.spectral import Polish, complete, counted, spectral_stage, top_or_window
 from quartic.tensors import FactoredTensor
@@ -186,7 +186,7 @@ class TestNoise:
         r = 8
         Y = elliptical(freedom)(3000, r, rng)
         frame = Covariance().update(Y).frame(r)
-        stage = spectral_stage(Samples(Y, None, frame.mean), frame, r, nobody(r), "auto", rng, Stages(None))
+        stage = spectral_stage(Held(Y), frame, r, nobody(r), "auto", rng, Stages(None))
         assert stage.found.certified == 0
         assert stage.rank == r
         assert counted(stage, nobody(r), rng).rank == r
@@ -217,7 +217,7 @@ class TestSamples:
         n = 8
         data = nice_samples(6000, n, supports=supports, group=4, random_state=seed)
         frame = Covariance().update(data.samples).frame(n)
-        stage = spectral_stage(Samples(data.samples, None, frame.mean), frame, n, nobody(n), form, rng, Stages(None))
+        stage = spectral_stage(Held(data.samples), frame, n, nobody(n), form, rng, Stages(None))
         assert stage.form == form
         assert stage.found.certified == n
         assert match(true_atoms(data, frame), stage.found.atoms).found(0.98) == n
@@ -276,7 +276,7 @@ class TestSamples:
         n = 8
         data = nice_samples(500, n, coefficients="laplace", p=0.15, random_state=seed)
         frame, moment = whitened(data.samples, tempered=False)
-        polish = Polish(Samples(data.samples, None, frame.mean).part(np.arange(500)), frame, n, rng)
+        polish = Polish(Held(data.samples).part(np.arange(500), frame.mean), frame, n, rng)
         plain = search(moment, n, nobody(n), np.random.default_rng(0))
         polished = search(moment, n, nobody(n), np.random.default_rng(0), polish=polish)
         np.testing.assert_allclose(polished.atoms, plain.atoms)
@@ -325,7 +325,7 @@ class TestCount:
         mixing = rng.standard_normal((r, r))
         Y = X @ mixing
         frame = Covariance().update(Y).frame(r)
-        stage = spectral_stage(Samples(Y, None, frame.mean), frame, r, nobody(r), "auto", rng, Stages(None))
+        stage = spectral_stage(Held(Y), frame, r, nobody(r), "auto", rng, Stages(None))
         result = counted(stage, nobody(r), rng)
         assert result.rank == n
         assert result.found.certified == n

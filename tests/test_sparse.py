@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from test_lemmas import tilted, unit
 
 from quartic.algorithms import refine
-from quartic.algorithms.refine import atoms_of, orthogonal, sparse
+from quartic.algorithms.refine import atoms_of, iterated, orthogonal, sparse, statistics
 from quartic.datasets import COEFFICIENTS, SUPPORTS, nice_samples, random_orthonormal
 from quartic.moments import Covariance
 
@@ -181,7 +183,8 @@ def test_after_the_orthogonal_stage(seed):
     rng = np.random.default_rng(seed)
     half = np.arange(3000) % 2
     start = np.linalg.qr(tilted(truth, 0.8, rng).T)[0].T
-    W, _, _ = orthogonal(lambda: [(h, Z[half == h], np.ones(1500)) for h in (0, 1)], np.eye(N), start, 30)
+    chunks = [(h, Z[half == h], np.ones(1500)) for h in (0, 1)]
+    (W,), _, _ = iterated(partial(statistics, chunks), np.eye(N), 30, orthogonal(start))
     found = sparse(Z, W)
     assert found.exact(1e-12)
     assert error(atoms_of(found.W), atoms_of(truth)) < 1e-9

@@ -218,7 +218,8 @@ def learned(Y, snr):
     chunks = [(0, Z, Z[:, 0] * 0 + 1)]
     W = from_numpy(polar(model.to_numpy().components_ @ frame.forward), Z)
     for _ in range(POLISH):
-        W = refine.orthogonal_step(W, *refine.statistics(lambda: chunks, W.T, refine.tanh_score).of(None))
+        (means,) = refine.statistics(chunks, (W.T, refine.tanh_score))
+        W = refine.orthogonal_step(W, *means.of(None))
     atoms = to_numpy(W) @ frame.backward
     return atoms / np.linalg.norm(atoms, axis=1, keepdims=True)
 

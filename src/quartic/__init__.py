@@ -11,9 +11,12 @@ from quartic.result import Decomposition, DecompositionWarning, Status
 from quartic.tensors import FactoredTensor, FourTensor, PackedTensor
 
 if TYPE_CHECKING:
+    from quartic.distributed import Collection
     from quartic.estimators import SpectralDictionaryLearning, SpectralICA
+    from quartic.sources import open_samples
 
 __all__ = [
+    "Collection",
     "Covariance",
     "Decomposition",
     "DecompositionWarning",
@@ -30,6 +33,7 @@ __all__ = [
     "dictionary_from_moment",
     "full_precision",
     "metrics",
+    "open_samples",
 ]
 __version__ = "0.1.0"
 
@@ -40,4 +44,12 @@ def __getattr__(name: str) -> Any:
         from quartic import estimators
 
         return getattr(estimators, name)
+    if name == "Collection":
+        from quartic.distributed import Collection
+
+        return Collection
+    if name == "open_samples":
+        from quartic.sources import open_samples
+
+        return open_samples
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

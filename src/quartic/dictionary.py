@@ -8,7 +8,6 @@ does all work on them; what is as small as a dictionary lies on the host, in flo
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import replace
 
@@ -21,7 +20,6 @@ from quartic._arrays import (
     in_own_precision,
     pack_rank_one,
     packed_dim,
-    take_rows,
     to_numpy,
 )
 from quartic._progress import Progress, Stages
@@ -58,7 +56,7 @@ from quartic.overcomplete import (
 )
 from quartic.refinement import ROUNDING, Refined, half_estimates, pinned, refined_from, rounding_floor
 from quartic.result import DecompositionWarning, Status, canonical_order, signs
-from quartic.samples import Samples, looks_gaussian, trim
+from quartic.samples import Held, Samples, looks_gaussian
 from quartic.search import Search
 from quartic.spectral import Spectral, complete, counted, is_noise, rest_is_gaussian, spectral_stage, top_or_window
 from quartic.tensors.base import FourTensor
@@ -75,7 +73,7 @@ DEFAULT_TOLERANCE = 0.1  # of sparse codes, where no samples say better
 
 @in_own_precision
 def learn(
-    Y: Array,
+    Y: Array | Samples,
     n_components: int | None = None,
     *,
     frame: Frame | None = None,
@@ -87,28 +85,25 @@ def learn(
     rng: np.random.Generator,
     callback: Progress | None = None,
 ) -> Learned:
-    """Learn a dictionary from samples ``Y (m, d)``, float32 or float64; see ``SpectralDictionaryLearning``."""
+    """Learn a dictionary from samples ``(m, d)``, float32 or float64; see ``SpectralDictionaryLearning``."""
     stages = Stages(callback)
     with stages("trim"):
-        weights, trimmed = trim(Y, sample_weight)
-        if weights is not None:
-            weights = weights / np.mean(weights[weights > 0])  # so that their scale is nowhere seen
+        data = Y if isinstance(Y, Samples) else Held.trimmed_from(Y, sample_weight)
     with stages("covariance"):
-        covariance = Covariance().update(Y, weights)
+        covariance = data.covariance()
         chosen = frame is None
         if frame is None:
-            frame = frame_for(Y, weights, covariance, n_components, rng)
+            frame = frame_for(data, covariance, n_components, rng)
         elif refine:
             root = inverse_root(frame.forward.T @ covariance.covariance @ frame.forward)
             frame = frame.completed(covariance.mean, root)
     if not refine:
         with stages("moment"):
-            moment = FourthMoment(frame, like=Y).update(Y, weights)
-        return learn_from_moment(moment, n_components, known=known, rng=rng, stages=stages, trimmed=trimmed)
+            moment = data.fourth_moment(frame)
+        return learn_from_moment(moment, n_components, known=known, rng=rng, stages=stages, trimmed=data.trimmed)
 
     n = check_count(n_components, frame)
     given = known_rows(known, frame, n)
-    data = Samples(Y, weights, frame.mean)
     more = None
     if n_components is None or n > frame.dim:
         shares = COUNTING if n_components is None else SHARES
@@ -116,7 +111,7 @@ def learn(
         if n > frame.dim or looks_overcomplete(ladder, rng):
             more = overcomplete_stage(ladder, n_components, given, rng)
     if more is not None:
-        return assemble_overcomplete(data, frame, more, given, rng, stages, trimmed)
+        return assemble_overcomplete(data, frame, more, given, rng, stages, data.trimmed)
     # A frame that was chosen has more than n dimensions only where fewer would cut through atoms.
     sought = frame.dim if chosen else n
     spectral = spectral_stage(data, frame, sought, given, form, rng, stages, temperature)
@@ -126,13 +121,13 @@ def learn(
     wanted, found = n_components, spectral.found
     n = spectral.rank
     with stages("refine") as progress:
-        start = complete(found.atoms, n, frame.dim, rng, Y)  # (n, r), orthonormal rows
+        start = complete(found.atoms, n, frame.dim, rng, data.like)  # (n, r), orthonormal rows
         inside = frame.narrowed(start.T)
         refined = refined_from(data, covariance, inside, spectral, start, rng, progress)
         refined = refined if not len(given) else pinned(refined, given @ start.T)
-        pairs = pair_moments(data.part(spectral.rows), from_numpy(inside.forward @ refined.W.T, Y))
+        pairs = pair_moments(data.part(spectral.rows, frame.mean), from_numpy(inside.forward @ refined.W.T, data.like))
     U = refined.atoms @ start  # in the coordinates of the search
-    learned = assemble(inside, refined, U, spectral, pairs, known, rng, stages, Y.shape[0], trimmed)
+    learned = assemble(inside, refined, U, spectral, pairs, known, rng, stages, data.rows, data.trimmed)
     return best_of(learned, wanted, known)
 
 
@@ -178,24 +173,21 @@ def learn_from_moment(
     return best_of(learned, n_components, known)
 
 
-def frame_for(
-    Y: Array, weights: np.ndarray | None, covariance: Covariance, n: int | None, rng: np.random.Generator
-) -> Frame:
+def frame_for(data: Samples, covariance: Covariance, n: int | None, rng: np.random.Generator) -> Frame:
     """The ``n`` directions of largest variance, or those above a floor of noise; all, if what is left out is no noise.
 
     Where atoms lie partly outside of the directions that are kept, there are more atoms than directions: what looks
     like one of them there need not be any.
     """
-    d = Y.shape[1]
+    d = data.like.shape[1]
     frame = covariance.frame(None if n is None or n > d else n)
     whole = frame if n == d else covariance.frame(d)
     if frame.dim == whole.dim:
         return frame
     beside = np.linalg.qr(whole.backward @ frame.forward, mode="complete")[0][:, frame.dim :]  # (r, r - n)
-    rows = np.arange(Y.shape[0]) if weights is None else np.flatnonzero(weights > 0)
-    rows = rows[:: math.ceil(rows.shape[0] / MOST_ROWS)]
-    w = np.ones(rows.shape[0]) if weights is None else weights[rows]
-    Z = to_numpy(whole.whiten(take_rows(Y, rows), np.float64))
+    rows = data.about(MOST_ROWS)
+    w = data.weight(rows)
+    Z = to_numpy(data.whitened(rows, whole))
     moment = ImplicitMoment(Z.astype(np.float32), half_of(row_hash(rows)), w)
     q = beside.shape[1]
     some = np.linalg.qr(beside @ rng.standard_normal((q, min(q, DIRECTIONS))))[0]
@@ -384,7 +376,7 @@ def assemble_overcomplete(
     pairs = pairs[np.ix_(order, order)]
     weight = float(found.best.given.moment.effective.sum())
     report = LearningReport(
-        samples=found.best.given.samples if data is None else data.Y.shape[0],
+        samples=found.best.given.samples if data is None else data.rows,
         trimmed=trimmed,
         dim=frame.dim,
         frame_reason=frame.reason,

@@ -17,7 +17,12 @@ from sklearn.decomposition import sparse_encode
 from sklearn.linear_model import orthogonal_mp_gram
 from sklearn.utils import Tags
 from sklearn.utils._array_api import check_same_namespace
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_sample_weight,
+    check_is_fitted,
+    validate_data,
+)
 
 from quartic._arrays import (
     Array,
@@ -35,10 +40,11 @@ from quartic._files import load_arrays, readable, save_arrays
 from quartic._fit import Callbacks, unchanged_on_failure
 from quartic.algorithms.certify import is_certified
 from quartic.dictionary import frame_for, learn, learn_from_moment, warn
+from quartic.distributed import Collection, chunk_by_chunk, collected, is_collection
 from quartic.learned import Learned, LearningReport
-from quartic.moments import Covariance, FourthMoment, Frame
+from quartic.moments import FourthMoment, Frame
 from quartic.result import Status
-from quartic.samples import trim
+from quartic.samples import Held, trim
 
 FORMS = ("auto", "accumulated", "implicit")
 ALGORITHMS = (None, "omp", "lars", "lasso_lars", "lasso_cd", "threshold")  # those of sklearn's sparse_encode
@@ -80,7 +86,8 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), Dask array or dataframe, or Collection
+            Of a Dask collection only sums, and a subsample, come to the caller (see ``docs/scale.md``).
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 counts a sample twice, a weight of 0 leaves it out.
@@ -91,11 +98,15 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         """
         progress = Callbacks(self, X)
         with unchanged_on_failure(self):
-            X = self._validated(X, ensure_min_samples=2)
-            w = _weights(sample_weight, X)
-            n, known = self._checked(X.shape[1], accumulating=not self.refine)
+            if is_collection(X):
+                data, w = self._collected(X, sample_weight), None
+            else:
+                data = self._validated(X, ensure_min_samples=2)
+                w = _weights(sample_weight, data)
+            n, known = self._checked(self.n_features_in_, accumulating=not self.refine)
+            data = self._begun(data) if is_collection(data) else data
             learned = learn(
-                X,
+                data,
                 n,
                 frame=self.frame,
                 sample_weight=w,
@@ -107,7 +118,7 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
                 callback=progress,
             )
             self.__dict__.pop("moment_", None)
-            self._store(learned, X.shape[0], X)
+            self._store(learned, learned.report.samples, data.like if is_collection(data) else data)
             progress.close()
         warn(learned.status)
         return self
@@ -131,6 +142,11 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         -------
         self
         """
+        if is_collection(X):
+            raise TypeError(
+                "partial_fit takes batches in memory; for a Dask collection use fit, or FourthMoment(frame).update(X) "
+                "and fit_moment."
+            )
         first = not hasattr(self, "moment_")
         with unchanged_on_failure(self):
             X = self._validated(X, ensure_min_samples=2 if first else 1, reset=first)
@@ -138,7 +154,8 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
             w, trimmed = trim(X, _weights(sample_weight, X))
             rng = check_random_state(self.random_state)
             if first:
-                frame = self.frame or frame_for(X, w, Covariance().update(X, w), n, rng)
+                data = Held(X, w)
+                frame = self.frame or frame_for(data, data.covariance(), n, rng)
                 moment = FourthMoment(frame, like=X)
                 seen, left_out = 0, 0
             else:
@@ -151,10 +168,56 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         warn(learned.status)
         return self
 
+    def fit_moment(self, moment: FourthMoment) -> Self:
+        """Learn from moments that were accumulated elsewhere, as :meth:`partial_fit` does from its own.
+
+        Parameters
+        ----------
+        moment : FourthMoment
+            Of all samples; further batches of ``partial_fit`` are added to a copy of it.
+
+        Returns
+        -------
+        self
+        """
+        if not isinstance(moment, FourthMoment):
+            raise TypeError(f"moment must be a FourthMoment; got {type(moment).__name__}.")
+        if self.frame is not None and self.frame != moment.frame:
+            raise ValueError("frame must be that of the moment, or None.")
+        with unchanged_on_failure(self):
+            self.n_features_in_ = moment.frame.mean.shape[0]
+            n, known = self._checked(self.n_features_in_, accumulating=True)
+            learned = learn_from_moment(moment, n, known=known, rng=check_random_state(self.random_state))
+            self.__dict__.pop("feature_names_in_", None)
+            self._store(learned, moment.count, moment.like)
+            self.moment_ = copy.deepcopy(moment)
+        warn(learned.status)
+        return self
+
     def _validated(self, X: Any, **kwargs: Any) -> Array:
         """Samples in float64 or float32: of their own library with scikit-learn's array dispatch, or of NumPy."""
         xp = array_namespace(X) if get_config()["array_api_dispatch"] and is_array_api_obj(X) else np
         return validate_data(self, X, dtype=[xp.float64, xp.float32], **kwargs)
+
+    def _collected(self, X: Any, sample_weight: Any) -> Collection:
+        """Samples in a Dask collection."""
+        data = collected(X, sample_weight)
+        if data.total < 2:
+            raise ValueError(f"samples: at least two are needed; got {data.total}.")
+        if data.path is not None and not isinstance(self.random_state, Integral):
+            raise ValueError(
+                "random_state must be a whole number where a checkpoint is kept: its numbers are drawn again."
+            )
+        self.n_features_in_ = data.features
+        _check_feature_names(self, data.header, reset=True)
+        return data
+
+    def _begun(self, data: Collection) -> Collection:
+        """To be read from the start, or from a checkpoint of the same settings."""
+        parameters = self.get_params(deep=False)
+        frame, known = parameters.pop("frame"), parameters.pop("known_components")
+        settings = (type(self).__name__, sorted(parameters.items()), None if frame is None else frame.key)
+        return data.fresh(*settings, None if known is None else np.asarray(to_numpy(known)))
 
     def _ready(self, X: Any, method: str) -> None:
         """Fitted, and on arrays of the same library and device as ``X``: scikit-learn's rule."""
@@ -458,6 +521,7 @@ class SpectralDictionaryLearning(_SpectralEstimator):
         super()._store(learned, samples, like)
         self._put(like, components_=learned.components, mean_=learned.mean, thresholds_=learned.thresholds)
 
+    @chunk_by_chunk("n_components_")
     def transform(self, X: Any) -> Array:
         """Codes ``(n_samples, n_components)``; exact zeros where the data are exactly sparse.
 
@@ -467,6 +531,7 @@ class SpectralDictionaryLearning(_SpectralEstimator):
         self._ready(X, "transform")
         return self._codes(X)
 
+    @chunk_by_chunk("n_features_in_")
     def inverse_transform(self, X: Any) -> Array:
         """Samples from codes: ``X @ components_ + mean_``."""
         self._ready(X, "inverse_transform")
@@ -537,6 +602,7 @@ class SpectralICA(_SpectralEstimator):
         mean = kept.mean if kept.overcomplete else kept.frame.mean
         return kept.unmixing / kept.spread[:, None], kept.components.T * kept.spread, mean
 
+    @chunk_by_chunk("n_components_")
     def transform(self, X: Any) -> Array:
         """Sources ``(n_samples, n_components)``, of variance 1 on the samples of the fit.
 
@@ -549,6 +615,7 @@ class SpectralICA(_SpectralEstimator):
         codes = self._codes(X)
         return codes / from_numpy(self.learned_.spread, codes, codes.dtype)
 
+    @chunk_by_chunk("n_features_in_")
     def inverse_transform(self, X: Any) -> Array:
         """Samples from sources: ``X @ mixing_.T + mean_``."""
         self._ready(X, "inverse_transform")

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -24,7 +25,7 @@ from scipy.optimize import linear_sum_assignment
 from quartic._arrays import Array, from_numpy, pack_rank_one, packed_dim, to_numpy, unpack
 from quartic.algorithms.certify import is_certified, split_certificates
 from quartic.algorithms.recover import polar, recover
-from quartic.algorithms.refine import orthogonal, orthogonal_step, statistics, tanh_score
+from quartic.algorithms.refine import iterated, orthogonal, orthogonal_step, statistics, tanh_score
 from quartic.algorithms.temper import active, effective, ladder, tempering
 from quartic.algorithms.together import (
     contrasts,
@@ -86,7 +87,7 @@ class Cloud:
         """As NumPy arrays: groups of few atoms are small problems, one after the other."""
         return Cloud(to_numpy(self.Z), self.half, self.weights)
 
-    def source(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
+    def chunks(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
         """As the refinement reads samples."""
         return [(h, self.Z[self.half == h], self.weights[self.half == h]) for h in (0, 1)]
 
@@ -319,10 +320,11 @@ def _complement(atoms: np.ndarray, r: int) -> np.ndarray:
 def _axes(cloud: Cloud, rng: np.random.Generator) -> np.ndarray:
     """An orthogonal solution ``(k, k)``: right subspaces, if not the right axes."""
     k = cloud.Z.shape[1]
-    some = cloud.first(max(ROWS_LEAST, 4 * k * k)).source()
-    start = orthogonal(lambda: some, np.eye(k), polar(rng.standard_normal((k, k))), STEPS)[0]
-    everything = cloud.source()
-    return orthogonal(lambda: everything, np.eye(k), start, STEPS // 6)[0]
+    some = cloud.first(max(ROWS_LEAST, 4 * k * k)).chunks()
+    start = orthogonal(polar(rng.standard_normal((k, k))))
+    (W,), _, _ = iterated(partial(statistics, some), np.eye(k), STEPS, start)
+    (W,), _, _ = iterated(partial(statistics, cloud.chunks()), np.eye(k), STEPS // 6, orthogonal(W))
+    return W
 
 
 def _tilts(cloud: Cloud, W: np.ndarray, skip: int) -> Callable[[np.ndarray], float]:
@@ -331,8 +333,8 @@ def _tilts(cloud: Cloud, W: np.ndarray, skip: int) -> Callable[[np.ndarray], flo
     A step of the orthogonal iteration is nearly one of Newton's between subspaces: it leads from an error in ``W`` to
     the sampling error of a half.
     """
-    chunks = cloud.source()
-    means = statistics(lambda: chunks, W.T, tanh_score)
+    chunks = cloud.chunks()
+    (means,) = statistics(chunks, (W.T, tanh_score))
     if not means.both:
         return lambda group: np.pi / 2
     steps = [orthogonal_step(W, *means.of(h)) @ W.T for h in (0, 1)]

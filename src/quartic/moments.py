@@ -174,11 +174,15 @@ class Covariance(_Accumulator):
 
         Parameters
         ----------
-        batch : array-like of shape (m, d)
+        batch : array-like of shape (m, d), Dask array or dataframe, or Collection
         sample_weight : array-like of shape (m,), optional
         index : int or array-like of shape (m,), optional
             Index of the first row in the whole data, or of every row; the rows seen so far when not given.
         """
+        from quartic.distributed import is_collection, summed  # which is made of these accumulators
+
+        if is_collection(batch):
+            return self.merge(summed(self, batch, sample_weight, index))
         batch, w = self._check(batch, sample_weight, None if self.mean_ is None else self.mean_.shape[1])
         index = self._index(index, batch.shape[0])
         xp = array_namespace(batch)
@@ -424,6 +428,10 @@ class FourthMoment(_Accumulator):
     @in_own_precision
     def update(self, batch: Any, sample_weight: Any = None, *, index: Any = None) -> FourthMoment:
         """Add samples ``(m, d)``; the parameters of :meth:`Covariance.update`."""
+        from quartic.distributed import is_collection, summed  # which is made of these accumulators
+
+        if is_collection(batch):
+            return self.merge(summed(self, batch, sample_weight, index))
         batch, w = self._check(batch, sample_weight, self.frame.mean.shape[0])
         xp = array_namespace(self.fourth)
         batch = moved(batch, self.fourth)

@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from quartic._arrays import Array, from_numpy, pack_rank_one, packed_dim, reduced_precision, take_rows, to_numpy
+from quartic._arrays import Array, from_numpy, pack_rank_one, packed_dim, reduced_precision, to_numpy
 from quartic._progress import Stages
 from quartic.algorithms.certify import cap_angle, is_certified
 from quartic.algorithms.postprocess import evaluate
@@ -237,7 +237,8 @@ class Ladder:
         self.data, self.frame, self.stages, self.beta = data, frame, stages, beta
         self.shares = shares if beta is None else shares[:1]
         N = packed_dim(frame.dim)
-        self.first = min(1.0, max(FIRST * N, CHEAP / N**2) / data.count)  # part of the samples to begin with
+        self.most = min(1.0, data.most / data.count)  # part of the samples that can be looked at
+        self.first = min(self.most, max(FIRST * N, CHEAP / N**2) / data.count)  # and to begin with
         self._tempers: dict[float, Tempering] = {}
         self._moments: dict[float, FourthMoment] = {}
         self._seen: dict[float, float] = {}
@@ -255,7 +256,7 @@ class Ladder:
                 rows = self.data.chosen(seen, part if part < 1 else 2.0)
                 squares = self.data.squared_norms(rows, self.frame)
                 weights = to_numpy(self.temper(share).weights(squares)) * self.data.weight(rows)
-                samples = take_rows(self.data.Y, rows)
+                samples = self.data.take(rows)
                 moment = FourthMoment(self.frame, np.float32, samples).update(samples, weights, index=rows).to_numpy()
                 if share in self._moments:
                     moment.merge(self._moments[share])
@@ -287,7 +288,7 @@ def looks_overcomplete(ladder: Ladder, rng: np.random.Generator) -> bool:
     N = packed_dim(ladder.frame.dim)
     if N > COUNT_LIMIT or ladder.data.count < 2 * FEW * N:  # too many to look at, or too few for halves to certify any
         return False
-    for share, part in ((ladder.shares[0], ladder.first), (max(ladder.shares), min(1.0, CHECK * ladder.first))):
+    for share, part in ((ladder.shares[0], ladder.first), (max(ladder.shares), min(ladder.most, CHECK * ladder.first))):
         spectrum = ladder.at(share, part).spectrum
         with ladder.stages("search"):
             seen = _shows_more(spectrum, ladder.frame.dim, rng)
@@ -326,11 +327,11 @@ def overcomplete_stage(
             else:
                 pool = counted(ladder, part, known, rng, starts, progress)
                 done = pool is not None and pool.settled is True
-            if done or part == 1:
+            if done or part == ladder.most:
                 if n is None and pool is not None and not pool.settled:
                     pool = extended(pool, ladder, part, known, rng, progress)
                 return pool if pool is None or ladder.beta is None else one_temperature(pool, ladder, part)
-        last, part = pool, min(1.0, 2 * part)
+        last, part = pool, min(ladder.most, 2 * part)
 
 
 def one_temperature(pool: Overcomplete, ladder: Ladder, part: float) -> Overcomplete:
@@ -366,7 +367,7 @@ def counted(
                 best = trial if trial.full else best
             if progress is not None:
                 progress(k)
-        settled = best is not None and not leaves_more(ladder, min(1.0, CHECK * part), best.found.atoms)
+        settled = best is not None and not leaves_more(ladder, min(ladder.most, CHECK * part), best.found.atoms)
         if settled:
             break
     if best is None or strongest is None:

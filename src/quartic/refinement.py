@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,21 @@ from quartic._arrays import Array, array_namespace, from_numpy, to_numpy
 from quartic.algorithms.certify import is_certified
 from quartic.algorithms.recover import polar
 from quartic.algorithms.refine import (
+    Chunk,
     ClippedScore,
-    Source,
+    Iteration,
+    Statistics,
     atoms_of,
     contrast,
     free,
     free_direction,
     half_atoms,
+    iterated,
     orthogonal,
     orthogonal_direction,
     sines,
     sparse,
+    statistics,
 )
 from quartic.moments import Covariance, Frame
 from quartic.samples import Samples
@@ -32,7 +37,7 @@ from quartic.spectral import POLISH_STEPS, SPARSE_LEAST, SPARSE_ROWS, Spectral
 NEAR = 0.85  # squared cosine, of 22.5 degrees: an atom that moves farther may have gone over to another
 ROTATIONS = 4  # random starts where the spectral one is not certified; arbitrary
 LOCAL_STEPS = 100  # of the fixed point from a random start
-PASSES = 4  # over all samples in each stage of the refinement, at most; a spectral start needs one or two
+PASSES = 3  # over all samples, at most, for both estimates at once; from those of a subsample two are mostly enough
 FREE_STEPS = 12  # on the subsample; more only polish its sampling error
 HAUSMAN = 4.0  # squared distance of the free estimate from the orthogonal one, over the variance of the latter
 ROUNDING = 8.0  # times the rounding of the samples: residual of data that are exactly sparse
@@ -111,8 +116,9 @@ def refined_from(
         near = np.max((local.atoms @ U.T) ** 2, axis=1)
         return bool(np.any(near < NEAR)) or doubts(U) > most
 
-    part = data.part(spectral.rows)
-    everything: Source = part if spectral.rows.shape[0] == data.count else data.everything
+    part = data.part(spectral.rows, frame.mean)
+    # All samples, if that is more.
+    everything = partial(statistics, part) if spectral.rows.shape[0] == data.count else data.everything(frame.mean)
     everyone = spectral.found.tangled or spectral.found.certified == n
     sure = np.ones(n, dtype=bool) if everyone else is_certified(spectral.found.certify(start))
     W = best_start(part, frame, sure, rng)
@@ -128,34 +134,35 @@ def refined_from(
         thresholds = np.maximum(CODE_FLOOR * last.residual, floor)
         return Refined(last.W, [], story, 0, last.offset, thresholds, last.residual)
 
+    forward = from_numpy(frame.forward, data.like)
+    spent = 0
     if local is not None:
         # Tangled: the likelihood keeps right axes, which tanh may leave; neither finds them.
-        best = likely(part, everything, frame, np.eye(n))
+        (V,), (means,), spent = iterated(everything, forward, PASSES, likely(part, forward, np.eye(n)))
+        best = unconstrained(V, means, spent)
         if not loses(best.W):
             progress(4)
             return best
-    plain = constrained(everything, covariance, frame, W)
+    starts = orthogonal(from_numpy(W, data.like)), likely(part, forward, W)
     progress(3)
+    (U, V), (first, second), passes = iterated(everything, forward, PASSES, *starts)
+    passes += spent
+    plain, best = constrained(U, first, covariance, frame, passes), unconstrained(V, second, passes)
+    progress(4)
     if loses(plain.W):
         story = "none: local methods leave the axes that are certified"
-        return Refined(np.eye(n), half_estimates(spectral.found, start), story, plain.passes)
-    best = likely(part, everything, frame, plain.W)
-    progress(4)
-    passes = plain.passes + best.passes
+        return Refined(np.eye(n), half_estimates(spectral.found, start), story, passes)
     # A specification test (Hausman): both estimates are consistent where the model holds, and one is efficient.
     moved = sines(best.atoms, plain.atoms) ** 2
     allowed = HAUSMAN * (sines(*plain.halves) / 2) ** 2 if plain.halves else np.zeros(n)
     typical = np.median(allowed)
     if np.median(moved) <= typical and np.all(moved <= HAUSMAN * np.maximum(allowed, typical)) and not loses(best.W):
-        return replace(best, story=f"maximum likelihood, {passes} passes", passes=passes)
-    story = plain.story + "; the likelihood disagrees with it, as it does when noise is not white"
-    return replace(plain, story=story, passes=passes)
+        return best
+    return replace(plain, story=plain.story + "; the likelihood disagrees with it, as it does when noise is not white")
 
 
-def constrained(everything: Source, covariance: Covariance, frame: Frame, W: np.ndarray) -> Refined:
-    """The orthogonal estimate on all samples, from ``W (n, n)``."""
-    forward, V = there(everything, frame.forward, W)
-    V, means, passes = orthogonal(everything, forward, V, PASSES)
+def constrained(V: Array, means: Statistics, covariance: Covariance, frame: Frame, passes: int) -> Refined:
+    """The orthogonal estimate ``V (n, n)``, and what the last statistics say of it."""
     W = to_numpy(V)
     # It inherits the error of the covariance, half by half: W C W' = Id is its constraint.
     shapes = [W @ frame.forward.T @ covariance.half(h) @ frame.forward @ W.T - np.eye(frame.dim) for h in (0, 1)]
@@ -164,24 +171,28 @@ def constrained(everything: Source, covariance: Covariance, frame: Frame, W: np.
     return Refined(W, half_atoms(W, directions), f"orthogonal fixed point, {passes} passes", passes)
 
 
-def likely(part: Source, everything: Source, frame: Frame, W: np.ndarray) -> Refined:
-    """The most likely estimate, from ``W (n, n)``: its score is fitted on a part of the samples, then all are used."""
-    forward, V = there(part, frame.forward, W)
-    xp = array_namespace(V)
-    signals = seen(part, forward)
-    for _ in range(FREE_STEPS):
-        score = ClippedScore.fit(signals @ xp.astype(xp.matrix_transpose(V), signals.dtype))
-        before = V
-        V, _, _ = free(part, forward, V, score, 1)
-        if float(xp.max(xp.abs(V - before))) < 1e-3:
-            break
-    V, means, passes = free(everything, forward, V, score, PASSES)
+def unconstrained(V: Array, means: Statistics, passes: int) -> Refined:
+    """The most likely estimate ``V (n, n)``, and what the last statistics say of it."""
     W = to_numpy(V)
     directions = [to_numpy(free_direction(*means.of(h))) for h in (0, 1) if means.both]
     return Refined(W, half_atoms(W, directions), f"maximum likelihood, {passes} passes", passes)
 
 
-def best_start(part: Source, frame: Frame, sure: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def likely(part: list[Chunk], forward: Array, W: np.ndarray) -> Iteration:
+    """The most likely estimate as it begins, from ``W (n, n)``: it and its score are those of a part of the samples."""
+    xp = array_namespace(forward)
+    V = from_numpy(W, forward)
+    signals = seen(part, forward)
+    for _ in range(FREE_STEPS):
+        score = ClippedScore.fit(signals @ xp.astype(xp.matrix_transpose(V), signals.dtype))
+        before = V
+        (V,), _, _ = iterated(partial(statistics, part), forward, 1, free(V, score))
+        if float(xp.max(xp.abs(V - before))) < 1e-3:
+            break
+    return free(V, score)
+
+
+def best_start(part: list[Chunk], frame: Frame, sure: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """The local optimum from the axes of ``frame``; or the best of several, where not all of them are ``sure (n,)``.
 
     The others start from a random rotation of the axes that are not; the best is the one farthest from Gaussian.
@@ -189,34 +200,35 @@ def best_start(part: Source, frame: Frame, sure: np.ndarray, rng: np.random.Gene
     n = frame.dim
     if np.all(sure):
         forward, W = there(part, frame.forward, np.eye(n))
-        return to_numpy(orthogonal(part, forward, W, POLISH_STEPS)[0])
+        (W,), _, _ = iterated(partial(statistics, part), forward, POLISH_STEPS, orthogonal(W))
+        return to_numpy(W)
     free_axes = np.flatnonzero(~sure)
     rotations = [np.eye(n) for _ in range(1 + ROTATIONS)]
     for rotation in rotations[1:]:
         rotation[np.ix_(free_axes, free_axes)] = polar(rng.standard_normal((free_axes.size, free_axes.size)))
     forward, *starts = there(part, frame.forward, *rotations)
-    optima = [orthogonal(part, forward, start, LOCAL_STEPS)[0] for start in starts]
+    # One by one: what has settled needs no more passes.
+    optima = [iterated(partial(statistics, part), forward, LOCAL_STEPS, orthogonal(W))[0][0] for W in starts]
     Z = seen(part, forward)
     xp = array_namespace(Z)
     return to_numpy(max(optima, key=lambda W: contrast(Z @ xp.astype(xp.matrix_transpose(W), Z.dtype))))
 
 
-def there(source: Source, *arrays: np.ndarray) -> list[Array]:
-    """Arrays in the library, and on the device, of the samples of a source."""
-    like = next(iter(source()))[1]
-    return [from_numpy(x, like) for x in arrays]
+def there(part: list[Chunk], *arrays: np.ndarray) -> list[Array]:
+    """Arrays in the library, and on the device, of some samples."""
+    return [from_numpy(x, part[0][1]) for x in arrays]
 
 
-def seen(source: Source, forward: Array) -> Array:
-    """All samples of a source in whitened coordinates."""
+def seen(part: list[Chunk], forward: Array) -> Array:
+    """Samples in whitened coordinates."""
     xp = array_namespace(forward)
-    return xp.concat([rows @ xp.astype(forward, rows.dtype) for _, rows, _ in source()])
+    return xp.concat([rows @ xp.astype(forward, rows.dtype) for _, rows, _ in part])
 
 
 def rounding_floor(data: Samples, frame: Frame) -> float:
     """What the rounding of the samples leaves in whitened coordinates."""
     size = np.sqrt(np.sum(frame.backward**2, axis=0) + frame.mean**2)  # root mean square of each feature
-    eps = float(array_namespace(data.Y).finfo(data.Y.dtype).eps)
+    eps = float(array_namespace(data.like).finfo(data.like.dtype).eps)
     return float(eps * np.linalg.norm(frame.forward * size[:, None], 2))
 
 

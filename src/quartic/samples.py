@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,88 +21,186 @@ from quartic._arrays import (
     take_rows,
     to_numpy,
 )
-from quartic.algorithms.refine import Source
-from quartic.moments import Frame, places, row_hash
+from quartic.algorithms.refine import Chunk, Pass, Signals, Statistics, statistics
+from quartic.moments import Covariance, FourthMoment, Frame, places, row_hash
 
 TRIM = 4.0  # times m^(1/4) and the 90% quantile: such a norm outweighs all other fourth moments 250 times
 SIGNIFICANT = 5.0  # standard errors of the kurtosis of Gaussian samples
+GLANCE = 4096  # rows, at least, that tell how long samples are
 SMALL = 1e-8  # of the largest feature: smaller ones are rounding
 FAR = 8.0  # times the 99.5% quantile: what heavy tails reach once in millions, and few outliers spoil moments by
 
 
-@dataclass(frozen=True)
-class Samples:
-    """Samples as the stages read them: in chunks, without copies of the whole.
+class Samples(ABC):
+    """What the stages ask of samples, wherever these are: parts of them by index, and passes over all.
 
     Attributes
     ----------
-    Y : array of shape (m, d)
-        Of any library, on any device; indices, weights and the mean are NumPy's.
-    weights : ndarray of shape (m,) or None
-        Zero for samples that are left out.
-    mean : ndarray of shape (d,)
+    like : array of shape (0, d)
+        Of their dtype and library, and on their device; indices, weights and means are NumPy's.
+    rows : int
+        How many there are, with those that are left out.
+    trimmed : int
+        How many are left out, far longer than all others.
     """
 
-    Y: Array
-    weights: np.ndarray | None
-    mean: np.ndarray
+    trimmed: int
 
-    @cached_property
+    @property
+    @abstractmethod
+    def like(self) -> Array:
+        """An empty array."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """How many there are."""
+
+    @property
+    @abstractmethod
     def count(self) -> int:
         """Samples that are not left out."""
-        return self.Y.shape[0] if self.weights is None else int(np.count_nonzero(self.weights))
 
+    @property
+    def most(self) -> float:
+        """How many rows may be asked for at a time."""
+        return math.inf
+
+    @abstractmethod
     def chosen(self, low: float, high: float) -> np.ndarray:
         """Indices of a random part of the rows, those whose hash lies between two fractions."""
-        place = (row_hash(np.arange(self.Y.shape[0])) >> np.uint64(11)).astype(np.float64) / 2.0**53
-        mine = (place >= low) & (place < high)
-        return np.flatnonzero(mine if self.weights is None else mine & (self.weights > 0))
+
+    @abstractmethod
+    def take(self, rows: np.ndarray) -> Array:
+        """Some rows, in memory."""
+
+    @abstractmethod
+    def weight(self, rows: np.ndarray) -> np.ndarray:
+        """Weights of some rows."""
+
+    @abstractmethod
+    def covariance(self) -> Covariance:
+        """Mean and covariance of all."""
+
+    @abstractmethod
+    def fourth_moment(self, frame: Frame) -> FourthMoment:
+        """The fourth moment of all."""
+
+    @abstractmethod
+    def everything(self, mean: np.ndarray) -> Pass:
+        """All rows about a mean, for the refinement."""
 
     def about(self, count: int) -> np.ndarray:
         """Indices of about so many rows, a random part, or of all."""
-        part = count / max(self.count, 1)
+        part = min(count, self.most) / max(self.count, 1)
         return self.chosen(0.0, part if part < 1 else 2.0)
-
-    def weight(self, rows: np.ndarray) -> np.ndarray:
-        """Weights of some rows."""
-        return np.ones(rows.shape[0]) if self.weights is None else self.weights[rows]
 
     def whitened(self, rows: np.ndarray, frame: Frame, dtype: Any = np.float64) -> Array:
         """Some rows in whitened coordinates, ``(k, r)``."""
-        return frame.whiten(take_rows(self.Y, rows), dtype)
+        return frame.whiten(self.take(rows), dtype)
 
     def squared_norms(self, rows: np.ndarray, frame: Frame) -> Array:
         """``||z||^2`` of some rows in whitened coordinates."""
         return squared_norms(self.whitened(rows, frame))
 
+    def part(self, rows: np.ndarray, mean: np.ndarray) -> list[Chunk]:
+        """Some rows about a mean, in memory, for the refinement."""
+        weights = self.weight(rows)
+        return [
+            (h, centred(self.take(rows[mine]), mean), from_numpy(weights[mine], self.like))
+            for h, mine in places(weights, rows, rows_of(self.like, np.float64))
+        ]
+
+
+@dataclass(frozen=True)
+class Held(Samples):
+    """Samples in memory, or mapped into it: read in chunks, without copies of the whole.
+
+    Attributes
+    ----------
+    Y : array of shape (m, d)
+    weights : ndarray of shape (m,), optional
+        Zero for samples that are left out.
+    trimmed : int
+    """
+
+    Y: Array
+    weights: np.ndarray | None = None
+    trimmed: int = 0
+
+    @classmethod
+    def trimmed_from(cls, Y: Array, sample_weight: np.ndarray | None) -> Held:
+        """Without the samples that alone would decide every moment; weights are 1 in the mean."""
+        weights, trimmed = trim(Y, sample_weight)
+        # So that their scale is nowhere seen.
+        return cls(Y, None if weights is None else weights / np.mean(weights[weights > 0]), trimmed)
+
+    @property
+    def like(self) -> Array:
+        """An empty array of their kind."""
+        return self.Y[:0, :]
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return int(self.Y.shape[0])
+
+    @cached_property
+    def count(self) -> int:
+        """Samples that are not left out."""
+        return self.rows if self.weights is None else int(np.count_nonzero(self.weights))
+
+    def chosen(self, low: float, high: float) -> np.ndarray:
+        """Indices of a random part of the rows."""
+        mine = in_part(np.arange(self.rows), low, high)
+        return np.flatnonzero(mine if self.weights is None else mine & (self.weights > 0))
+
+    def take(self, rows: np.ndarray) -> Array:
+        """Some rows, copied."""
+        return take_rows(self.Y, rows)
+
+    def weight(self, rows: np.ndarray) -> np.ndarray:
+        """Weights of some rows."""
+        return np.ones(rows.shape[0]) if self.weights is None else self.weights[rows]
+
+    def covariance(self) -> Covariance:
+        """Mean and covariance of all."""
+        return Covariance().update(self.Y, self.weights)
+
+    def fourth_moment(self, frame: Frame) -> FourthMoment:
+        """The fourth moment of all."""
+        return FourthMoment(frame, like=self.like).update(self.Y, self.weights)
+
     @cached_property
     def _places(self) -> list[tuple[int, Array, Array]]:
         """Half, places and weights of the rows of each chunk, where the samples are."""
-        every = np.arange(self.Y.shape[0])
+        every = np.arange(self.rows)
         return [
             (h, from_numpy(mine, self.Y), from_numpy(self.weight(mine), self.Y))
             for h, mine in places(self.weights, every, rows_of(self.Y, np.float64))
         ]
 
-    def everything(self) -> Iterator[tuple[int, Array, Array]]:
-        """All rows, centred, chunk by chunk and half by half: a ``Source`` of the refinement."""
+    def everything(self, mean: np.ndarray) -> Pass:
+        """All rows about a mean, chunk by chunk."""
         xp = array_namespace(self.Y)
-        for h, mine, w in self._places:
-            yield h, self._centred(xp.take(self.Y, mine, axis=0)), w
 
-    def part(self, rows: np.ndarray) -> Source:
-        """Some rows, held in memory: a ``Source`` as well."""
-        weights = self.weight(rows)
-        chunks = [
-            (h, self._centred(take_rows(self.Y, rows[mine])), from_numpy(weights[mine], self.Y))
-            for h, mine in places(weights, rows, rows_of(self.Y, np.float64))
-        ]
-        return lambda: chunks
+        def measure(*wanted: Signals) -> list[Statistics]:
+            chunks = ((h, centred(xp.take(self.Y, mine, axis=0), mean), w) for h, mine, w in self._places)
+            return statistics(chunks, *wanted)
 
-    def _centred(self, rows: Array) -> Array:
-        """Rows about the mean, which is subtracted in float64."""
-        xp = array_namespace(rows)
-        return xp.astype(xp.astype(rows, xp.float64) - from_numpy(self.mean, rows), rows.dtype)
+        return measure
+
+
+def in_part(index: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Whether the hash of each index lies between two fractions: a random part of all rows, however they are cut."""
+    place = (row_hash(index) >> np.uint64(11)).astype(np.float64) / 2.0**53
+    return (place >= low) & (place < high)
+
+
+def centred(rows: Array, mean: np.ndarray) -> Array:
+    """Rows about a mean, which is subtracted in float64."""
+    xp = array_namespace(rows)
+    return xp.astype(xp.astype(rows, xp.float64) - from_numpy(mean, rows), rows.dtype)
 
 
 def looks_gaussian(Z: np.ndarray, w: np.ndarray) -> bool:
@@ -116,38 +214,69 @@ def looks_gaussian(Z: np.ndarray, w: np.ndarray) -> bool:
     return bool(abs(excess) <= SIGNIFICANT * np.sqrt(8 * q * (q + 2) * np.sum(w**2)) / np.sum(w))
 
 
-def trim(Y: Array, sample_weight: np.ndarray | None) -> tuple[np.ndarray | None, int]:
-    """Weights without the samples that alone would decide every moment, and how many these are.
+@dataclass(frozen=True)
+class Limit:
+    """The norm from which on a sample alone would decide every moment.
 
-    A sample of norm ``TRIM m^(1/4) q``, with ``q`` the 90% quantile of all norms, has a fourth power some hundred
-    times as large as those of all others together; several that are ``FAR`` longer than 99.5% of all are as bad.
+    Norms are about ``centre (d,)`` and in units of ``unit (d,)``: features may come in very different ones.
     """
-    xp = array_namespace(Y)
-    m = Y.shape[0]
-    some = Y[:: max(1, m // 4096), :]
-    centre = median(some, axis=0)
-    # Where more than half of the samples are zero, so is the median; the largest of a tenth is not.
-    sizes = to_numpy(quantile(xp.abs(some - centre), 0.9))
-    size = float(np.max(sizes, initial=0.0))
-    low, high = (1e-140, 1e140) if Y.dtype == xp.float64 else (1e-17, 1e17)
-    if size > 0 and not low < size < high:
-        raise ValueError(f"the samples have a magnitude of {size:.0e}: rescale them, or their moments overflow.")
-    # Features may come in very different units.
-    unit = from_numpy(np.where(sizes > SMALL * size, sizes, size or 1.0), Y, Y.dtype)
-    parts, chunk = [], rows_of(Y, np.float64)
-    with np.errstate(over="ignore"):  # a norm that overflows is infinite, and goes
-        for first in range(0, m, chunk):
-            rows = (Y[first : min(first + chunk, m), :] - centre) / unit
-            parts.append(xp.astype(xp.sqrt(squared_norms(rows)), xp.float64))
-    norms = xp.concat(parts)[:, None]
-    counted = norms if sample_weight is None else take_rows(norms, np.flatnonzero(sample_weight > 0))
-    most, many = (float(quantile(counted, q)[0]) if counted.shape[0] else 0.0 for q in (0.9, 0.995))
-    limits = (TRIM * counted.shape[0] ** 0.25 * most, FAR * many)
-    gross = to_numpy(norms[:, 0] > min((limit for limit in limits if limit > 0), default=math.inf))
-    if sample_weight is not None:
-        gross = gross & (sample_weight > 0)
-    if not np.any(gross):
-        return sample_weight, 0
-    weights = np.ones(m) if sample_weight is None else np.array(sample_weight, dtype=np.float64)
-    weights[gross] = 0.0
-    return weights, int(np.sum(gross))
+
+    centre: np.ndarray
+    unit: np.ndarray
+    norm: float
+
+    @classmethod
+    def of(cls, some: Array, m: int, *, strict: bool = True) -> Limit:
+        """From ``some`` of ``m`` samples that count; ``strict`` refuses magnitudes that would overflow.
+
+        A sample of norm ``TRIM m^(1/4) q``, with ``q`` the 90% quantile of all norms, has a fourth power some hundred
+        times as large as those of all others together; several that are ``FAR`` longer than 99.5% of all are as bad.
+        """
+        xp = array_namespace(some)
+        if some.shape[0] == 0:
+            return cls(np.zeros(some.shape[1]), np.ones(some.shape[1]), math.inf)
+        centre = median(some, axis=0)
+        # Where more than half of the samples are zero, so is the median; the largest of a tenth is not.
+        sizes = to_numpy(quantile(xp.abs(some - centre), 0.9))
+        size = float(np.max(sizes, initial=0.0))
+        low, high = (1e-140, 1e140) if some.dtype == xp.float64 else (1e-17, 1e17)
+        if strict and size > 0 and not low < size < high:
+            raise ValueError(f"the samples have a magnitude of {size:.0e}: rescale them, or their moments overflow.")
+        limit = cls(to_numpy(centre), np.where(sizes > SMALL * size, sizes, size or 1.0), math.inf)
+        norms = limit.norms(some)
+        most, many = (float(quantile(norms[:, None], q)[0]) for q in (0.9, 0.995))
+        limits = (TRIM * m**0.25 * most, FAR * many)
+        return replace(limit, norm=min((norm for norm in limits if norm > 0), default=math.inf))
+
+    def norms(self, Y: Array) -> Array:
+        """Of the rows of ``Y (m, d)``, in float64."""
+        xp = array_namespace(Y)
+        centre, unit = (from_numpy(x, Y, Y.dtype) for x in (self.centre, self.unit))
+        parts, m, chunk = [], Y.shape[0], rows_of(Y, np.float64)
+        with np.errstate(over="ignore"):  # a norm that overflows is infinite, and goes
+            for first in range(0, m, chunk):
+                rows = (Y[first : min(first + chunk, m), :] - centre) / unit
+                parts.append(xp.astype(xp.sqrt(squared_norms(rows)), xp.float64))
+        return xp.concat(parts) if parts else xp.astype(Y[:, 0], xp.float64)
+
+    def trim(self, Y: Array, weights: np.ndarray | None) -> tuple[np.ndarray | None, int]:
+        """Weights without the samples that are longer, and how many these are."""
+        gross = to_numpy(self.norms(Y) > self.norm)
+        gross = gross if weights is None else gross & (weights > 0)
+        if not np.any(gross):
+            return weights, 0
+        weights = np.ones(Y.shape[0]) if weights is None else np.array(weights, dtype=np.float64)
+        weights[gross] = 0.0
+        return weights, int(np.sum(gross))
+
+
+def trim(Y: Array, sample_weight: np.ndarray | None) -> tuple[np.ndarray | None, int]:
+    """Weights without the samples that alone would decide every moment, and how many these are."""
+    counted = np.arange(Y.shape[0]) if sample_weight is None else np.flatnonzero(sample_weight > 0)
+    some = counted[in_part(counted, 0.0, glance(counted.shape[0]))]
+    return Limit.of(take_rows(Y, some), counted.shape[0]).trim(Y, sample_weight)
+
+
+def glance(m: int) -> float:
+    """The part of ``m`` samples that the limit is taken from; all, if they are few."""
+    return GLANCE / m if m > 2 * GLANCE else 2.0

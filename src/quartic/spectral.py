@@ -15,13 +15,12 @@ from quartic._arrays import (
     from_numpy,
     pack_rank_one,
     packed_dim,
-    take_rows,
     to_numpy,
 )
 from quartic._progress import Stages
 from quartic.algorithms.certify import CERTIFIED
 from quartic.algorithms.recover import polar
-from quartic.algorithms.refine import Source, orthogonal
+from quartic.algorithms.refine import Chunk, iterated, orthogonal, statistics
 from quartic.algorithms.temper import Tempering, tempering
 from quartic.algorithms.truncate import spectral_norm
 from quartic.local import Cloud, convincing, doubtful, tangled, untangle
@@ -85,14 +84,14 @@ def spectral_stage(
             if temper is None:
                 temper = tempering(squares) if beta is None else Tempering(beta, tempering(squares).least)
             weights = to_numpy(temper.weights(squares)) * data.weight(rows)
-            chosen = choose_form(form, rows.shape[0], frame.dim, n, free_memory(data.Y))
+            chosen = choose_form(form, rows.shape[0], frame.dim, n, free_memory(data.like))
             if isinstance(moment, FourthMoment) and chosen == "accumulated":
-                moment.update(take_rows(data.Y, fresh), weights[rows.shape[0] - fresh.shape[0] :], index=fresh)
+                moment.update(data.take(fresh), weights[rows.shape[0] - fresh.shape[0] :], index=fresh)
             else:
                 moment = moment_of(data, frame, rows, weights, chosen)
             progress(rows.shape[0])
         with stages("search") as progress:
-            polish = Polish(data.part(rows), frame, n, rng)
+            polish = Polish(data.part(rows, frame.mean), frame, n, rng)
             last = share == 1 or size >= max(LARGEST * frame.dim**2, LARGEST_LEAST)
             lenient = partial(doubtful, cloud_of(data, frame, rows, GLANCE), symmetry=False)
             found = replace(search(moment, n, known, rng, progress, polish), doubt=lenient)
@@ -139,7 +138,7 @@ def cloud_of(data: Samples, frame: Frame, rows: np.ndarray, most: int | None = N
 def moment_of(data: Samples, frame: Frame, rows: np.ndarray, weights: np.ndarray, form: str) -> Halved:
     """The fourth moment of some rows, in one of its two forms."""
     if form == "accumulated":
-        return FourthMoment(frame, np.float32, data.Y).update(take_rows(data.Y, rows), weights, index=rows)
+        return FourthMoment(frame, np.float32, data.like).update(data.take(rows), weights, index=rows)
     return ImplicitMoment(data.whitened(rows, frame, np.float32), half_of(row_hash(rows)), weights)
 
 
@@ -147,17 +146,18 @@ def moment_of(data: Samples, frame: Frame, rows: np.ndarray, weights: np.ndarray
 class Polish:
     """The orthogonal stage of the refinement, on one half of the samples alone: its best guess at the atoms."""
 
-    source: Source
+    chunks: list[Chunk]
     frame: Frame
     n: int
     rng: np.random.Generator
 
     def __call__(self, half: int, B: np.ndarray) -> np.ndarray:
         """Unit rows from the rows of ``B``, which the span of that half gave."""
-        mine = [chunk for chunk in self.source() if chunk[0] == half]
+        mine = [chunk for chunk in self.chunks if chunk[0] == half]
         start = complete(B, self.n, self.frame.dim, self.rng, mine[0][1])
         forward, W = (from_numpy(x, mine[0][1]) for x in (self.frame.narrowed(start.T).forward, np.eye(self.n)))
-        return to_numpy(orthogonal(lambda: mine, forward, W, POLISH_STEPS)[0]) @ start
+        (W,), _, _ = iterated(partial(statistics, mine), forward, POLISH_STEPS, orthogonal(W))
+        return to_numpy(W) @ start
 
 
 def top_or_window(

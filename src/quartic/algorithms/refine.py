@@ -25,8 +25,9 @@ Everything runs in the library and on the device of the samples; ``n x n`` matri
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,6 +39,7 @@ from quartic._arrays import (
     from_numpy,
     gram_of_each,
     median,
+    on_host,
     pack_rank_one,
     quantile,
     to_numpy,
@@ -46,11 +48,15 @@ from quartic._arrays import (
 from quartic.algorithms.recover import polar
 from quartic.tensors.samples import rows_in_a_chunk
 
-# What a pass over the samples reads: (half, centred rows (m, d), weights (m,)), chunk by chunk.
-Source = Callable[[], Iterable[tuple[int, Array, Array]]]
+Chunk = tuple[int, Array, Array]  # of samples: their half, centred rows (m, d) and weights (m,)
+Score = Callable[[Array], tuple[Array, Array]]  # from signals, their score and its derivative
+Direction = Callable[[Array, Array], Array]  # from the means of cross and slope
 
 QUANTILES = (0.5, 0.75, 0.9, 0.97, 0.995)  # of |s|, where the score bends; from the bulk to the tail, arbitrary
 LONGEST = 0.5  # spectral norm of a Newton step: beyond it the expansion says nothing
+# Bytes that a cache holds.  Where malloc's thresholds are fixed, as they are on Dask's workers, it maps memory afresh
+# from 128 KB on, and to clear the pages takes longer than to compute on them: blocks stay below.
+BLOCK, LEAST = 1 << (16 if "MALLOC_TRIM_THRESHOLD_" in os.environ else 19), 64  # and rows, at least
 SETTLED = 0.1  # a pass that moves less than this part of the standard error is the last
 NEGLIGIBLE = 1e-6  # and so is one that moves less than this: exact solutions have no standard error
 MULTIPLE = 3.0  # of the root mean square of inactive signals, as a threshold: what a Gaussian exceeds once in 370
@@ -64,14 +70,14 @@ SEPARATED = 8  # samples that tell two atoms apart; measured: rows orthogonal by
 
 @dataclass(frozen=True)
 class Statistics:
-    """Means over the samples of each half: all that a step needs.
+    """Sums over the samples of each half, whose means are all that a step needs.
 
     Attributes
     ----------
     cross : array of shape (2, n, n)
-        ``E[psi_i(s_i) s_j]``.
+        Of ``psi_i(s_i) s_j``.
     slope : array of shape (2, n)
-        ``E[psi_i'(s_i)]``.
+        Of ``psi_i'(s_i)``.
     weight : array of shape (2,)
     """
 
@@ -85,31 +91,55 @@ class Statistics:
         return bool(array_namespace(self.weight).all(self.weight > 0))
 
     def of(self, half: int | None) -> tuple[Array, Array]:
-        """``cross`` and ``slope`` of one half, or of all samples."""
-        if half is not None:
-            return self.cross[half, ...], self.slope[half, ...]
+        """Means of ``cross`` and ``slope`` over one half, or over all samples."""
         xp = array_namespace(self.cross)
+        safe = xp.where(self.weight > 0, self.weight, xp.ones_like(self.weight))
+        cross, slope = self.cross / safe[:, None, None], self.slope / safe[:, None]
+        if half is not None:
+            return cross[half, ...], slope[half, ...]
         share = self.weight / xp.sum(self.weight)
-        return xp.tensordot(share, self.cross, axes=1), share @ self.slope
+        return xp.tensordot(share, cross, axes=1), share @ slope
 
 
-def statistics(source: Source, unmixing: Array, score: Callable[[Array], tuple[Array, Array]]) -> Statistics:
-    """One pass over the samples: signals ``rows @ unmixing (d, n)``, and their means under a score."""
-    xp = array_namespace(unmixing)
-    n = unmixing.shape[1]
-    where = {"dtype": xp.float64, "device": device(unmixing)}
-    cross, slope = [xp.zeros((n, n), **where)] * 2, [xp.zeros(n, **where)] * 2
-    weight = [xp.zeros((), **where)] * 2
-    for h, rows, w in source():
-        S = rows @ xp.astype(unmixing, rows.dtype)
-        psi, derivative = score(S)
+Signals = tuple[Array, Score]  # an unmixing matrix (d, n), and the score that they are measured by
+# One pass over samples, wherever they are: the statistics of one kind of signals, or of several at once.
+Pass = Callable[..., list[Statistics]]
+
+
+def statistics(chunks: Iterable[Chunk], *wanted: Signals) -> list[Statistics]:
+    """One pass over the samples: for each of the ``wanted`` signals ``rows @ unmixing``, their sums under a score."""
+    xp = array_namespace(wanted[0][0])
+    sums = [_Sums(unmixing) for unmixing, _ in wanted]
+    for h, rows, w in _blocks(chunks, max(unmixing.shape[1] for unmixing, _ in wanted)):
         w = xp.astype(w, rows.dtype)
-        cross[h] = cross[h] + xp.matrix_transpose(psi * w[:, None]) @ S
-        slope[h] = slope[h] + w @ derivative
-        weight[h] = weight[h] + xp.sum(w, dtype=xp.float64)
-    total = xp.stack(weight)
-    safe = xp.where(total > 0, total, xp.ones_like(total))
-    return Statistics(xp.stack(cross) / safe[:, None, None], xp.stack(slope) / safe[:, None], total)
+        for mine, (unmixing, score) in zip(sums, wanted, strict=True):
+            S = rows @ xp.astype(unmixing, rows.dtype)
+            psi, derivative = score(S)
+            mine.cross[h] = mine.cross[h] + xp.matrix_transpose(psi * w[:, None]) @ S
+            mine.slope[h] = mine.slope[h] + w @ derivative
+            mine.weight[h] = mine.weight[h] + xp.sum(w, dtype=xp.float64)
+    return [Statistics(*(xp.stack(x) for x in (mine.cross, mine.slope, mine.weight))) for mine in sums]
+
+
+def _blocks(chunks: Iterable[Chunk], n: int) -> Iterator[Chunk]:
+    """The chunks, on the host cut so that ``n`` signals of a block take no more than ``BLOCK`` bytes."""
+    for h, rows, w in chunks:
+        m = rows.shape[0]
+        eps = float(array_namespace(rows).finfo(rows.dtype).eps)
+        size = max(LEAST, BLOCK // (n * (4 if eps > 1e-10 else 8))) if on_host(rows) else max(m, 1)
+        for first in range(0, m, size):
+            last = min(first + size, m)
+            yield h, rows[first:last, :], w[first:last]
+
+
+class _Sums:
+    """The sums of :class:`Statistics`, one for each half, as they grow."""
+
+    def __init__(self, unmixing: Array) -> None:
+        xp, n = array_namespace(unmixing), unmixing.shape[1]
+        self.cross, self.slope, self.weight = (
+            [xp.zeros(shape, dtype=xp.float64, device=device(unmixing))] * 2 for shape in ((n, n), (n,), ())
+        )
 
 
 def tanh_score(S: Array) -> tuple[Array, Array]:
@@ -138,8 +168,12 @@ class ClippedScore:
         knots, coefficients = (xp.astype(x, S.dtype) for x in (self.knots, self.coefficients))
         for k in range(knots.shape[0]):
             t, c = knots[k, :], coefficients[k, :]
-            psi += c * clip(S, -t, t)
-            slope += c * xp.astype(size < t, S.dtype)
+            part, inside = xp.minimum(size, t), xp.astype(size < t, S.dtype)
+            part *= c  # in place, here and below: it is memory, not arithmetic, that takes the time
+            inside *= c
+            psi += part
+            slope += inside
+        psi *= xp.sign(S)
         return psi, slope
 
     @classmethod
@@ -149,7 +183,9 @@ class ClippedScore:
         m = S.shape[0]
         size = xp.sort(xp.abs(S), axis=0)
         places = [min(int(q * m), m - 1) for q in QUANTILES]
-        t = xp.stack([xp.astype(size[place, :], xp.float64) for place in places])
+        # Between two signals, and a little above where both are the same: or rounding would decide on which side it is.
+        t = xp.stack([xp.astype(size[place, :] + size[max(place - 1, 0), :], xp.float64) / 2 for place in places])
+        t = t * (1 + 100 * float(xp.finfo(S.dtype).eps))
         # Of signals that are mostly 0.
         t = xp.maximum(t, 1e-3 * xp.sqrt(xp.sum(size * size, axis=0, dtype=xp.float64) / m))
         S = xp.astype(S, xp.float64)
@@ -236,11 +272,11 @@ def contrast(S: Array) -> float:
     return float(xp.sum((mean - 0.374567207) ** 2))  # E log cosh of a standard Gaussian
 
 
-def pair_moments(source: Source, unmixing: Array) -> np.ndarray:
+def pair_moments(chunks: Iterable[Chunk], unmixing: Array) -> np.ndarray:
     """``E s_i^2 s_j^2 / (E s_i^2 E s_j^2)`` of the signals ``rows @ unmixing (d, n)``; the kurtosis on the diagonal."""
     xp = array_namespace(unmixing)
     second, fourth, total = (xp.zeros((), dtype=xp.float64, device=device(unmixing)) for _ in range(3))
-    for _, rows, w in source():
+    for _, rows, w in chunks:
         squares = xp.astype(rows @ xp.astype(unmixing, rows.dtype), xp.float64) ** 2
         second = second + w @ squares
         fourth = fourth + xp.matrix_transpose(squares * w[:, None]) @ squares
@@ -369,46 +405,66 @@ def _threshold(Z: Array, V: Array) -> Array:
     return FIRST * quantile(xp.abs(Z @ xp.matrix_transpose(V)), LARGE)
 
 
-def orthogonal(source: Source, forward: Array, W: Array, most: int) -> tuple[Array, Statistics, int]:
-    """Stage 1 from ``W (n, n)``: passes until one moves little; the last statistics, and the number of passes.
+@dataclass(frozen=True)
+class Iteration:
+    """Where an estimate begins, and how it goes on.
 
-    ``forward (d, n)`` whitens the rows of ``source``.
+    Attributes
+    ----------
+    W : array of shape (n, n)
+    score : callable
+        By which its signals are measured.
+    direction : callable
+        From the means of ``cross`` and ``slope`` to the ``D`` of a Newton step ``(Id - D) W``.
+    step : callable
+        From ``W`` and these means to the next ``W``.
     """
-    return _iterated(source, forward, W, most, tanh_score, orthogonal_direction, orthogonal_step)
+
+    W: Array
+    score: Score
+    direction: Direction
+    step: Callable[[Array, Array, Array], Array]
+
+    def moved(self, means: Statistics) -> Iteration:
+        """One step on."""
+        return replace(self, W=self.step(self.W, *means.of(None)))
 
 
-def free(source: Source, forward: Array, W: Array, score: ClippedScore, most: int) -> tuple[Array, Statistics, int]:
-    """Stage 2 from ``W (n, n)`` with a score that was fitted before; as :func:`orthogonal`."""
+def orthogonal(W: Array) -> Iteration:
+    """Stage 1 from ``W (n, n)``."""
+    return Iteration(W, tanh_score, orthogonal_direction, orthogonal_step)
+
+
+def free(W: Array, score: ClippedScore) -> Iteration:
+    """Stage 2 from ``W (n, n)`` with a score that was fitted before."""
 
     def step(W: Array, cross: Array, slope: Array) -> Array:
         return free_step(W, free_direction(cross, slope))
 
-    return _iterated(source, forward, unit_rows(W), most, score, free_direction, step)
+    return Iteration(unit_rows(W), score, free_direction, step)
 
 
-def _iterated(
-    source: Source,
-    forward: Array,
-    W: Array,
-    most: int,
-    score: Callable[[Array], tuple[Array, Array]],
-    direction: Callable[[Array, Array], Array],
-    step: Callable[[Array, Array, Array], Array],
-) -> tuple[Array, Statistics, int]:
-    """Steps from ``W``, one pass each, until one is small against the standard error."""
-    xp = array_namespace(W)
-    done = 0
-    while done < most:
+def iterated(measure: Pass, forward: Array, most: int, *starts: Iteration) -> tuple[list[Array], list[Statistics], int]:
+    """Steps of one estimate, or of several at once, a pass each, until they are small against standard errors.
+
+    ``forward (d, n)`` whitens the rows that ``measure`` passes over.  Returns where each arrived, the statistics of the
+    last pass, and the number of passes.
+    """
+    xp = array_namespace(forward)
+    now = list(starts)
+    done, settled = 0, False
+    while done < most and not settled:
         done += 1
-        means = statistics(source, forward @ xp.matrix_transpose(W), score)
-        before, W = W, step(W, *means.of(None))
-        moved = float(xp.sqrt(xp.mean((W - before) ** 2)))
-        if moved <= max(SETTLED * _standard_error(means, direction), NEGLIGIBLE):
-            break
-    return W, means, done
+        means = measure(*((forward @ xp.matrix_transpose(one.W), one.score) for one in now))
+        last, now = now, [one.moved(mine) for one, mine in zip(now, means, strict=True)]
+        settled = all(
+            float(xp.sqrt(xp.mean((b.W - a.W) ** 2))) <= max(SETTLED * _standard_error(mine, b.direction), NEGLIGIBLE)
+            for a, b, mine in zip(last, now, means, strict=True)
+        )
+    return [one.W for one in now], means, done
 
 
-def _standard_error(means: Statistics, direction: Callable[[Array, Array], Array]) -> float:
+def _standard_error(means: Statistics, direction: Direction) -> float:
     """Of an entry of ``W``, from the Newton steps on two halves of the samples; a guess, where there is one half."""
     xp = array_namespace(means.cross)
     if not means.both:
