@@ -138,7 +138,10 @@ def test_pickles_are_refused(run, tmp_path):
 
 def test_paths_that_cannot_be_read_are_refused(run, file, tmp_path):
     assert_refused(run("learn", tmp_path / "none.csv"), "none.csv", "no such file", "check the path")
-    assert_refused(run("learn", tmp_path), str(tmp_path), "is a directory", "give a .npy, .npz or .csv file")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert_refused(run("learn", empty), str(empty), "holds no .npy and no .parquet files")
+    assert_refused(run("decompose", empty), str(empty), "is a directory")
     assert_refused(run("learn", file / "inside"), "cannot be read", "Not a directory")
     assert_refused(run("learn", os.devnull), os.devnull, "not a regular file")
 

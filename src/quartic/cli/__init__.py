@@ -34,6 +34,7 @@ from quartic.cli.common import (
 from quartic.cli.decompose import add as add_decompose
 from quartic.cli.demo import add as add_demo
 from quartic.cli.learn import add as add_learn
+from quartic.cli.moments import add as add_moments
 from quartic.cli.transform import add as add_transform
 
 __all__ = ["main"]
@@ -79,6 +80,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"quartic {quartic.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (add_decompose, add_learn, add_transform, add_demo):
+    for add in (add_decompose, add_learn, add_transform, add_moments, add_demo):
         add(commands)
     return parser

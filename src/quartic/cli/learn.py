@@ -21,8 +21,11 @@ from quartic.cli.common import (
     whole,
     writing,
 )
-from quartic.cli.files import SAMPLES, open_samples
+from quartic.cli.files import SAMPLES
+from quartic.cli.moments import load
+from quartic.cli.scale import DATA, add_scale, has_options, samples
 from quartic.estimators import SpectralDictionaryLearning, SpectralICA
+from quartic.moments import FourthMoment
 
 Model = SpectralDictionaryLearning | SpectralICA
 
@@ -41,18 +44,24 @@ def add(commands: Any) -> None:
     """The command's arguments."""
     command = commands.add_parser(
         "learn",
-        help="learn a dictionary from samples in a .npy, .npz or .csv file",
+        help="learn a dictionary from samples in a file, a folder, or moments",
         description="Learn a dictionary from samples y = sum_i x_i a_i: the atoms a_i, with a certificate for each.\n"
         "A .npy file is memory-mapped and read in chunks; more than one pass is made.",
         epilog="examples:\n"
         "  quartic learn samples.npy\n"
         "  quartic learn samples.csv --components 20 --out model.npz\n"
-        "  quartic learn recording.npz --key signals --ica --json | python3 -m json.tool\n\n"
+        "  quartic learn recording.npz --key signals --ica --json | python3 -m json.tool\n"
+        "  quartic learn huge.zarr --memory 4GB --checkpoint run.npz --out model.npz\n"
+        "  quartic learn --from-moments all.npz\n\n"
         "quartic transform model.npz samples.npy computes the codes of samples.  In Python,\n"
         "quartic.SpectralDictionaryLearning.load('model.npz') reads the model back (SpectralICA after --ica).\n\n"
         + EXIT_CODES,
     )
-    add_samples(command)
+    command.add_argument("file", metavar="DATA", nargs="?", help=f"{DATA} with samples as rows")
+    command.add_argument("--key", metavar="NAME", help="which array, if the file holds more than one")
+    command.add_argument(
+        "--from-moments", metavar="ALL.npz", help="learn from a file of quartic moments instead, without refinement"
+    )
     command.add_argument(
         "--components", type=whole, metavar="N", help="number of atoms (chosen from the data when not given)"
     )
@@ -62,6 +71,7 @@ def add(commands: Any) -> None:
     )
     command.add_argument("--out", metavar="MODEL.npz", help="save the model in this file")
     add_common(command)
+    add_scale(command)
     command.set_defaults(run=run)
 
 
@@ -73,17 +83,27 @@ def add_samples(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Learn, save what was asked for, print."""
-    check_output("--out", arguments.out, arguments.file)
+    check_output("--out", arguments.out, arguments.file, arguments.from_moments, arguments.checkpoint)
+    if (arguments.file is None) == (arguments.from_moments is None):
+        raise CommandError("give either a file of samples or --from-moments; see quartic learn --help")
+    if arguments.from_moments is not None and (arguments.key is not None or has_options(arguments)):
+        raise CommandError("--from-moments reads no samples: leave out --key and the options for large data")
     kind = SpectralICA if arguments.ica else SpectralDictionaryLearning
     model = kind(arguments.components, refine=arguments.refine, random_state=arguments.seed)
-    with bad_input(arguments.file, n_components="--components"):
-        X = open_samples(arguments.file, arguments.key)
-        if X.shape[0] < 2:
-            raise CommandError(f"{arguments.file}: holds one sample; at least two are needed, and many more are better")
-        with progress(STAGES) as show:
-            if show is not None:
-                model.set_callbacks(_Watch(show))
-            model.fit(X)
+    given = arguments.file or arguments.from_moments
+    with bad_input(given, n_components="--components", checkpoint="--checkpoint"), progress(STAGES) as show:
+        if arguments.from_moments is not None:
+            model.fit_moment(load(arguments.from_moments, FourthMoment))
+        else:
+            with samples(arguments) as X:
+                if isinstance(X, np.ndarray):
+                    if X.shape[0] < 2:
+                        raise CommandError(
+                            f"{arguments.file}: holds one sample; at least two are needed, and many more are better"
+                        )
+                    if show is not None:
+                        model.set_callbacks(_Watch(show))
+                model.fit(X)
     if arguments.out is not None:
         with writing("--out", arguments.out):
             model.save(arguments.out)

@@ -1,0 +1,127 @@
+"""What commands on large data share: where samples are read from, who computes, and how far it has come."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from quartic.cli.common import CommandError, check_output, whole
+from quartic.cli.files import open_samples as open_file
+from quartic.sources import open_samples
+
+LARGE = (".zarr", ".h5", ".hdf5", ".parquet")
+DATA = "a .npy, .npz or .csv file, a Zarr, HDF5 or Parquet data set, or a folder of .npy or .parquet files,"
+
+
+def add_scale(command: argparse.ArgumentParser) -> None:
+    """Options for data that do not fit into memory, or onto one machine."""
+    group = command.add_argument_group("data larger than memory, or than one machine")
+    who = group.add_mutually_exclusive_group()
+    who.add_argument("--scheduler", metavar="ADDRESS", help="compute on this Dask cluster, such as tcp://host:8786")
+    who.add_argument("--workers", type=whole, metavar="N", help="compute in so many processes (default: in threads)")
+    group.add_argument("--memory", metavar="SIZE", help="what chunks may take, such as 4GB (default: a quarter of all)")
+    group.add_argument(
+        "--checkpoint", metavar="FILE", help="write what is summed to FILE, and go on from it if it is there"
+    )
+    group.add_argument(
+        "--skip-unreadable", action="store_true", help="leave out chunks that can not be read, and say which"
+    )
+
+
+def has_options(arguments: argparse.Namespace) -> bool:
+    """Whether one of the options of :func:`add_scale` is there."""
+    asked = (arguments.scheduler, arguments.workers, arguments.memory, arguments.checkpoint)
+    return arguments.skip_unreadable or any(option is not None for option in asked)
+
+
+def is_large(arguments: argparse.Namespace) -> bool:
+    """Whether the samples are to be read in chunks: by what they are, or by an option."""
+    if has_options(arguments):
+        return True
+    return os.path.isdir(arguments.file) or os.path.splitext(arguments.file)[1].lower() in LARGE
+
+
+@contextlib.contextmanager
+def samples(arguments: argparse.Namespace) -> Iterator[Any]:
+    """The samples of a command: an array, or a ``Collection`` on the scheduler that was asked for."""
+    path = arguments.file
+    if not is_large(arguments):
+        yield open_file(path, arguments.key)
+        return
+    if importlib.util.find_spec("dask") is None:
+        raise CommandError(f"{path}: is read with Dask, which is not there; pip install 'quartic[scale]'")
+    from quartic.distributed import Collection
+
+    check_output("--checkpoint", arguments.checkpoint, path)
+    if arguments.workers is not None and arguments.workers < 1:
+        raise CommandError(f"--workers must be at least 1; got {arguments.workers}")
+    if os.path.splitext(path)[1].lower() in (".npz", ".csv"):
+        raise CommandError(f"{path}: is read as a whole; save it as .npy or Zarr to read it in chunks")
+    try:
+        X = open_samples(path, key=arguments.key, memory=arguments.memory)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"--{error}" if str(error).startswith("memory ") else str(error)) from None
+    errors = "skip" if arguments.skip_unreadable else "raise"
+    with _client(arguments), rate() as show:
+        try:
+            yield Collection(X, checkpoint=arguments.checkpoint, errors=errors, callback=show)
+        except RuntimeError as error:  # a chunk that can not be read
+            raise CommandError(f"{path}: {error}") from None
+
+
+@contextlib.contextmanager
+def _client(arguments: argparse.Namespace) -> Iterator[None]:
+    """The scheduler that was asked for; threads of this process when none was."""
+    if arguments.scheduler is None and arguments.workers is None:
+        yield
+        return
+    import distributed
+
+    try:
+        if arguments.scheduler is not None:
+            client = distributed.Client(arguments.scheduler, timeout=10)
+        else:
+            cluster = distributed.LocalCluster(
+                n_workers=arguments.workers, threads_per_worker=1, dashboard_address=None
+            )
+            client = distributed.Client(cluster)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"--scheduler {arguments.scheduler}: can not be reached ({error}); is it running?") from None
+    try:
+        yield
+    finally:
+        client.close()
+        if arguments.scheduler is None:
+            cluster.close()
+
+
+@contextlib.contextmanager
+def rate() -> Iterator[Callable[[int, int, int], None] | None]:
+    """A callback that shows rows a second, and what is left of a pass, in a line of a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    began: dict[int, float] = {}
+    width = 0
+
+    def show(number: int, done: int, total: int) -> None:
+        nonlocal width
+        began.setdefault(number, time.monotonic())
+        took = time.monotonic() - began[number]
+        line = f"quartic: pass {number + 1}, {done:,} of {total:,} rows"
+        if took > 0:
+            line += f", {done / took:,.0f} a second, {took * (total - done) / max(done, 1):.0f} s left"
+        print(f"\r{line:<{width}}", end="", file=sys.stderr, flush=True)
+        width = len(line)
+
+    try:
+        yield show
+    finally:
+        if width:
+            print(f"\r{'':<{width}}\r", end="", file=sys.stderr, flush=True)
