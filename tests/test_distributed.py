@@ -14,6 +14,7 @@ import pytest
 import quartic
 from quartic import Collection, Covariance, FourthMoment, SpectralDictionaryLearning, SpectralICA, _checkpoint
 from quartic.datasets import nice_samples
+from quartic.distributed import _tree
 from quartic.samples import Held
 
 da = pytest.importorskip("dask.array")
@@ -236,6 +237,17 @@ class TestBadChunks:
         w = np.ones(M)
         w[2000:3000] = 0
         same(SpectralDictionaryLearning(D).fit(Y, sample_weight=w), model)
+        without = SpectralDictionaryLearning(D).fit(cut(Y, 1000), sample_weight=w)
+        np.testing.assert_allclose(model.components_, without.components_, atol=1e-13)
+
+    @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 8, 64])
+    def test_leave_the_order_of_all_others(self, size):
+        """Sums are joined by twos, a power of two on the left: one that is missing moves none of the others."""
+        joined = _tree(range(size), lambda k: str(k), lambda a, b: f"({a}{b})")
+        assert joined == {1: "0", 2: "(01)", 3: "((01)2)", 5: "(((01)(23))4)"}.get(size, joined)
+        assert joined.count("(") == size - 1
+        gap = _tree(range(size), lambda k: None if k == 1 else str(k), lambda a, b: a if b is None else f"({a}{b})")
+        assert gap == joined.replace("(01)", "0")
 
     def test_also_where_lengths_are_not_known(self, seed):
         Y = samples(seed)

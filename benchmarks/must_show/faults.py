@@ -1,6 +1,7 @@
 """Faults while a dictionary is learned from a Dask collection, each on a real cluster of processes or a real file.
 
-Bar: after every one of them the components are those of an undisturbed run to 1e-12, and every sample was counted once.
+Bar: after every one of them the components are those of an undisturbed run, by the same kind of process and in the same
+chunks, to 1e-12, and every sample was counted once.
 
 - a worker is killed (SIGKILL) in the middle of a pass; a worker runs out of memory and is killed by its nanny;
 - the scheduler is stopped between passes, and a new one goes on from the checkpoint;
@@ -177,7 +178,7 @@ def main(argv=None):
         bars.judge("a chunk fails to read: it is named", named and "on fire" in message, message)
         weights = np.ones(m)
         weights[middle * chunk : (middle + 1) * chunk] = 0
-        without = model_of(n).fit(Y, sample_weight=weights)
+        without = model_of(n).fit(X, sample_weight=weights)
         model = model_of(n).fit(quartic.Collection(bad, errors="skip"))
         came_out("a chunk fails to read, skipped", "left out, with a warning", model, m - chunk, without.components_)
 
@@ -202,6 +203,9 @@ def main(argv=None):
         process, began = reads(), time.perf_counter()
         assert process.wait() == 0, process.stderr.read()
         work = time.perf_counter() - began
+        alone = Result().components_
+        off = float(np.max(np.abs(alone - whole.components_)))
+        print(f"a driver by itself, next to the same fit in this process: {off:.1e} apart, by rounding")
         for file in (checkpoint, result, read):
             file.unlink()
         killed = 0
@@ -216,7 +220,7 @@ def main(argv=None):
                 checkpoint.unlink()
         process = start_driver(folder, n, chunk)
         assert process.wait() == 0, process.stderr.read()
-        came_out(f"the driver is killed {kills} times", "the next went on from its checkpoint", Result())
+        came_out(f"the driver is killed {kills} times", "the next went on from its checkpoint", Result(), m, alone)
         drivers, later = resumed(folder)
         bars.judge("the driver is killed: others go on from where it was", later > 0, f"{later} of {drivers}")
 
@@ -228,7 +232,7 @@ def main(argv=None):
         full = "could not be written" in errors
         bars.judge("the disk is full: it is said", full, "a warning" if full else errors[-300:])
         assert process.returncode == 0, errors
-        came_out("the disk is full", "the fit went on without a checkpoint", Result())
+        came_out("the disk is full", "the fit went on without a checkpoint", Result(), m, alone)
 
         result.unlink()
         checkpoint.write_bytes(held[: len(held) // 2])
@@ -238,7 +242,7 @@ def main(argv=None):
         bars.judge("a checkpoint is truncated: it is refused", refused, errors.strip().splitlines()[-1][:200])
         checkpoint.unlink()
         assert start_driver(folder, n, chunk).wait() == 0
-        came_out("a checkpoint is truncated", "refused; removed, the fit began anew", Result())
+        came_out("a checkpoint is truncated", "refused; removed, the fit began anew", Result(), m, alone)
 
     print(report.table(["fault", "what was done", "off", "samples"], [list(row.values()) for row in rows]))
     return bars.close(rows=rows)

@@ -393,7 +393,7 @@ class Collection(Samples):
         while done < last:
             stop = min(done + wave, last)
             groups = [range(first, min(first + GROUP, stop)) for first in range(done, stop, GROUP)]
-            for found in self._sums([[k for k in group if k not in self.skipped] for group in groups], task, merge):
+            for found in self._sums(groups, task, merge):
                 if found is not None:
                     sums = found if sums is None else merge(sums, found)
             done = stop
@@ -409,12 +409,21 @@ class Collection(Samples):
         self, groups: Sequence[Sequence[int]], task: Task, merge: Merge, *, expected: bool = True
     ) -> list[Answer | None]:
         """The same for groups of chunks; None where none could be read.  ``expected``: whether lengths are known."""
-        trees = [self._tree(group, task, merge, expected) for group in groups]
+        import dask
+
+        later = dask.delayed(_merged, pure=False)
+        leaf = partial(self._delayed, task=task, expected=expected)
         try:
-            answers = self._computed(*trees)
+            answers = self._computed(*(_tree(group, leaf, partial(later, merge)) for group in groups))
         except Exception as error:
+            if self._client is not _client():
+                raise RuntimeError(
+                    "the Dask client was closed while samples were read: start again, from the checkpoint if there is "
+                    "one."
+                ) from error
             # A worker that was lost is not to blame, Dask has tried again by now: is it a chunk?
-            answers = [self._one_by_one(group, task, merge, expected, error) for group in groups]
+            leaf = partial(self._alone, task=task, expected=expected)
+            answers = [_tree(group, leaf, partial(_merged, merge)) for group in groups]
         for answer in answers:
             if isinstance(answer, Refused):
                 raise ValueError(answer.reason)
@@ -430,20 +439,12 @@ class Collection(Samples):
         with threadpool_limits(limits=1, user_api="blas"):
             return dask.compute(*work)
 
-    def _tree(self, group: Sequence[int], task: Task, merge: Merge, expected: bool) -> Any:
-        """The sum of a group, later; None if it is empty."""
-        import dask
-
-        merged = dask.delayed(_merged, pure=False)
-        parts = [self._delayed(k, task, expected) for k in group]
-        while len(parts) > 1:
-            parts = [merged(merge, *parts[i : i + 2]) for i in range(0, len(parts), 2)]
-        return parts[0] if parts else None
-
     def _delayed(self, k: int, task: Task, expected: bool) -> Any:
-        """What a task gives for one chunk, later."""
+        """What a task gives for one chunk, later; None for one that is left out."""
         import dask
 
+        if k in self.skipped:
+            return None
         first, last = (int(self.starts[k]), int(self.starts[k + 1])) if expected else (k, -1)
         survey = self.__dict__.get("_survey")
         gross, scale = np.zeros(0, dtype=np.int64), 1.0
@@ -454,35 +455,23 @@ class Collection(Samples):
         shape = (last - first, self.features) if expected else (-1, self.features)
         return dask.delayed(_run, pure=False)(task, first, shape, self._blocks[k], weights, gross, scale)
 
-    def _one_by_one(
-        self, group: Sequence[int], task: Task, merge: Merge, expected: bool, failure: Exception
-    ) -> Answer | Refused | None:
-        """The same, chunk by chunk: those that can not be read are named."""
+    def _alone(self, k: int, task: Task, expected: bool) -> Answer | Refused | None:
+        """The same at once, and by itself: if the chunk can not be read it is named."""
         import dask
 
-        if self._client is not _client():
-            raise RuntimeError(
-                "the Dask client was closed while samples were read: start again, from the checkpoint if there is one."
-            ) from failure
-        found: Answer | Refused | None = None
-        for k in group:
+        try:
+            return self._computed(self._delayed(k, task, expected))[0]
+        except Exception as error:
+            if _is_lost(error):
+                raise
             try:
-                (one,) = self._computed(self._delayed(k, task, expected))
-            except Exception as error:
-                if _is_lost(error):
+                self._computed(dask.delayed(_read, pure=False)(self._blocks[k]))
+            except Exception as reason:
+                if _is_lost(reason):
                     raise
-                try:
-                    self._computed(dask.delayed(_read, pure=False)(self._blocks[k]))
-                except Exception as reason:
-                    if _is_lost(reason):
-                        raise
-                    self._leave_out(k, reason)
-                    continue
-                raise  # it can be read: something else is wrong
-            found = one if found is None else _merged(merge, found, one)
-            if isinstance(found, Refused):
-                return found
-        return found
+                self._leave_out(k, reason)
+                return None
+            raise  # it can be read: something else is wrong
 
     def _leave_out(self, k: int, error: Exception) -> None:
         """A chunk that can not be read."""
@@ -609,8 +598,16 @@ def _fingerprint(piece: Piece) -> Answer:
     return {"digest": np.array([known]), "rows": piece.rows[:0, :]}
 
 
-def _merged(merge: Merge, a: Answer | Refused, b: Answer | Refused | None = None) -> Answer | Refused:
-    """Two answers as one; a refusal wins."""
+def _tree(group: Sequence[int], leaf: Callable[[int], Any], join: Callable[[Any, Any], Any]) -> Any:
+    """The leaves of a group, joined by twos: in the same order, whoever computes and whichever of them are left out."""
+    if len(group) == 1:
+        return leaf(group[0])
+    half = 1 << ((len(group) - 1).bit_length() - 1)
+    return join(_tree(group[:half], leaf, join), _tree(group[half:], leaf, join))
+
+
+def _merged(merge: Merge, a: Answer | Refused | None, b: Answer | Refused | None) -> Answer | Refused | None:
+    """Two answers as one; a refusal wins, and what was left out counts for nothing."""
     if b is None or isinstance(a, Refused):
         return a
-    return b if isinstance(b, Refused) else merge(a, b)
+    return b if a is None or isinstance(b, Refused) else merge(a, b)
