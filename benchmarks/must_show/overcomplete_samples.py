@@ -22,7 +22,7 @@ from quartic._progress import Stages
 from quartic.metrics import match
 from quartic.moments import Covariance
 from quartic.overcomplete import COUNTING, Ladder, overcomplete_stage
-from quartic.samples import Samples
+from quartic.samples import Held
 
 BEFORE, AFTER, FASTER = 0.95, 0.99, 15
 PEER = "minibatch_dictionary"
@@ -32,8 +32,7 @@ SIZES = [(16, 32, 20_000, 1.6, 10), (16, 64, 1_000_000, 2, 10), (32, 96, 300_000
 def before(Y, A, seed):
     """The least squared correlation of an atom with what the spectral stage has for it, without any refinement."""
     frame = Covariance().update(Y).frame()
-    data = Samples(Y, None, frame.mean)
-    ladder = Ladder(data, frame, Stages(None), COUNTING)
+    ladder = Ladder(Held(Y), frame, Stages(None), COUNTING)
     found = overcomplete_stage(ladder, None, np.zeros((0, frame.dim)), np.random.default_rng(seed))
     return 0.0 if found is None else worst(A, found.found.atoms @ frame.backward)
 
