@@ -239,7 +239,8 @@ def main(argv=None):
         process = start_driver(folder, n, chunk)
         errors = process.communicate()[1]
         refused = process.returncode != 0 and "checkpoint can not be read" in errors
-        bars.judge("a checkpoint is truncated: it is refused", refused, errors.strip().splitlines()[-1][:200])
+        said = errors.strip().splitlines()[-1].replace(f"{folder}/", "")
+        bars.judge("a checkpoint is truncated: it is refused", refused, said)
         checkpoint.unlink()
         assert start_driver(folder, n, chunk).wait() == 0
         came_out("a checkpoint is truncated", "refused; removed, the fit began anew", Result(), m, alone)
