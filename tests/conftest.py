@@ -17,6 +17,7 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn's array dispatch a
 import hypothesis
 import numpy as np
 import pytest
+import sklearn
 
 from quartic._arrays import on_host, to_numpy
 
@@ -112,3 +113,10 @@ def library(name):
 @pytest.fixture(params=LIBRARIES)
 def xp(request):
     return library(request.param)
+
+
+@pytest.fixture
+def dispatch():
+    """scikit-learn's array dispatch, switched on."""
+    with sklearn.config_context(array_api_dispatch=True):
+        yield

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import sklearn
 from conftest import LIBRARIES, library
 
 from quartic import Collection, Covariance, FourthMoment, SpectralDictionaryLearning, SpectralICA
@@ -10,18 +9,14 @@ from quartic.datasets import nice_samples
 
 da = pytest.importorskip("dask.array")
 
+pytestmark = pytest.mark.usefixtures("dispatch")
+
 D, M, ROWS = 6, 9000, 2000
 
 
 @pytest.fixture(params=[name for name in LIBRARIES if name != "numpy"])  # which the others are compared with
 def xp(request):
     return library(request.param)
-
-
-@pytest.fixture(autouse=True)
-def dispatch():
-    with sklearn.config_context(array_api_dispatch=True):
-        yield
 
 
 def samples(seed, dtype=np.float64):

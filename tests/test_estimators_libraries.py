@@ -14,7 +14,10 @@ from quartic.datasets import nice_samples
 from quartic.metrics import match
 from quartic.moments import ImplicitMoment
 
-pytestmark = pytest.mark.filterwarnings("ignore::quartic.DecompositionWarning")  # where few samples certify little
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::quartic.DecompositionWarning"),  # where few samples certify little
+    pytest.mark.usefixtures("dispatch"),
+]
 
 N, M = 8, 4000
 BOTH = [SpectralDictionaryLearning, SpectralICA]
@@ -33,12 +36,6 @@ def kind(request):
 @pytest.fixture(params=[name for name in LIBRARIES if name != "numpy"])  # which the others are compared with
 def xp(request):
     return library(request.param)
-
-
-@pytest.fixture(autouse=True)
-def dispatch():
-    with sklearn.config_context(array_api_dispatch=True):
-        yield
 
 
 def draw(seed, **options):
