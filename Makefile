@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format bench bench-gpu clean
+.PHONY: demo test lint format bench bench-gpu experiments experiments-quick clean
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -23,6 +23,10 @@ BIN := .venv/bin
 
 .venv/.bench: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
+	@touch $@
+
+.venv/.experiments: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet -e '.[experiments]'
 	@touch $@
 
 demo: .venv/.demo  ## decompose a perturbed tensor, print a table, draw its spectrum
@@ -49,6 +53,12 @@ bench: .venv/.bench  ## the benchmark, all solvers on dense tensors and on sampl
 
 bench-gpu: .venv/.bench  ## the figures on whatever CUDA device is there, with the PyTorch that is installed
 	$(BIN)/python -m benchmarks.must_show.gpu
+
+experiments: .venv/.experiments  ## the paper's claims, measured: tables, figures, docs/experiments.md
+	$(BIN)/python -m experiments
+
+experiments-quick: .venv/.experiments  ## tiny versions of them, in three minutes
+	$(BIN)/python -m experiments --quick --out out/experiments
 
 clean:
 	rm -rf .venv out build dist .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov

@@ -84,17 +84,17 @@ def _processor() -> str:
 def save(path: Path, content: dict[str, Any]) -> None:
     """Write results as JSON, with the machine they were measured on."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    rounded = _rounded({"machine": machine(), **content})
+    rounded = plain({"machine": machine(), **content})
     path.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
     print(f"\nkept in {path}")
 
 
-def _rounded(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Six digits, and nothing that JSON does not know."""
     if isinstance(value, dict):
-        return {str(k): _rounded(v) for k, v in value.items()}
+        return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(v) for v in value]
+        return [plain(v) for v in value]
     if hasattr(value, "item"):
         value = value.item()
     return float(f"{value:.6g}") if isinstance(value, float) else value

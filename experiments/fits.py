@@ -1,0 +1,48 @@
+"""Exponents: slopes of straight lines in doubly logarithmic plots, with their uncertainty."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+
+@dataclass(frozen=True)
+class Exponent:
+    """``y = factor x^slope``; the true slope lies in ``[low, high]`` with probability 0.95, if residuals are Gaussian."""
+
+    slope: float
+    low: float
+    high: float
+    factor: float
+
+    def __str__(self) -> str:
+        return f"{self.slope:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+    def __call__(self, x: Any) -> np.ndarray:
+        """The fitted power law."""
+        return self.factor * np.asarray(x, dtype=float) ** self.slope
+
+    def as_dict(self) -> dict[str, float]:
+        """For the data that are kept; ``Exponent(**d)`` is the way back."""
+        return asdict(self)
+
+
+def exponent(x: Sequence[float], y: Sequence[float], level: float = 0.95) -> Exponent:
+    """The least-squares line through ``(log x, log y)``, with Student's interval for its slope.
+
+    Parameters
+    ----------
+    x, y : sequence of float
+        Positive, at least three of them; repetitions of one ``x`` count as they are.
+    level : float, default=0.95
+        Of the interval.
+    """
+    if len(x) < 3:
+        raise ValueError(f"x must hold at least three points for an interval; got {len(x)}.")
+    line = stats.linregress(np.log(np.asarray(x, float)), np.log(np.asarray(y, float)))
+    margin = float(stats.t.ppf((1 + level) / 2, len(x) - 2) * line.stderr)
+    return Exponent(float(line.slope), line.slope - margin, line.slope + margin, float(np.exp(line.intercept)))
