@@ -47,9 +47,11 @@ format: .venv/.lint
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/.bench  ## the benchmark, all solvers on dense tensors and on samples; results are kept as data
+bench: .venv/.bench  ## the benchmark: all solvers on all problems; results are kept as data, and benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks dense
 	$(BIN)/python -m benchmarks samples
+	$(BIN)/python -m benchmarks overcomplete
+	$(BIN)/python -m benchmarks scaling
 
 bench-gpu: .venv/.bench  ## the figures on whatever CUDA device is there, with the PyTorch that is installed
 	$(BIN)/python -m benchmarks.must_show.gpu

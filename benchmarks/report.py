@@ -28,6 +28,15 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join([line(headers), line(["-" * w for w in widths]), *map(line, cells)])
 
 
+def markdown(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table in Markdown."""
+
+    def line(cells: Sequence[Any]) -> str:
+        return "| " + " | ".join(cell(c).replace("|", "\\|") for c in cells) + " |"
+
+    return "\n".join([line(headers), line(["---"] * len(headers)), *map(line, rows)])
+
+
 def cell(value: Any) -> str:
     """A value as it stands in a table: four digits, a dash for what is not there."""
     if value is None:

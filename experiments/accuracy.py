@@ -2,8 +2,8 @@
 
 Theorem 1.1 and Lemma 4.9: for orthonormal components and an error of spectral norm eps, the components that come out
 have squared correlation at least 1 - 3 eps with the true ones.  With errors that are symmetric in their pairs of modes,
-as they are once the tensor is packed, a sharper bound holds, 1 - eps^2 / (2 (0.98 - sqrt(2) eps)^2), so that what is lost
-should fall with the square of eps: for noise, for errors that mislead, and for the one that tilts every component
+as they are once the tensor is packed, a sharper bound holds, 1 - eps^2 / (2 (0.98 - sqrt(2) eps)^2), so that what is
+lost should fall with the square of eps: for noise, for errors that mislead, and for the one that tilts every component
 as far as it can be tilted.
 """
 

@@ -128,7 +128,7 @@ def claim(module: ModuleType) -> str:
 
 def source(name: str) -> str:
     """A digest of the library and of an experiment: data of another source are not those of this one."""
-    files = sorted(Path(quartic.__file__).parent.rglob("*.py")) + [Path(__file__).parent / f"{name}.py"]
+    files = [*sorted(Path(quartic.__file__).parent.rglob("*.py")), Path(__file__).parent / f"{name}.py"]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 

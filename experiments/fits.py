@@ -12,7 +12,7 @@ from scipy import stats
 
 @dataclass(frozen=True)
 class Exponent:
-    """``y = factor x^slope``; the true slope lies in ``[low, high]`` with probability 0.95, if residuals are Gaussian."""
+    """``y = factor x^slope``, with an interval of 95% for the slope: ``[low, high]``."""
 
     slope: float
     low: float
@@ -43,6 +43,9 @@ def exponent(x: Sequence[float], y: Sequence[float], level: float = 0.95) -> Exp
     """
     if len(x) < 3:
         raise ValueError(f"x must hold at least three points for an interval; got {len(x)}.")
-    line = stats.linregress(np.log(np.asarray(x, float)), np.log(np.asarray(y, float)))
-    margin = float(stats.t.ppf((1 + level) / 2, len(x) - 2) * line.stderr)
-    return Exponent(float(line.slope), line.slope - margin, line.slope + margin, float(np.exp(line.intercept)))
+    a, b = np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float))
+    slope, intercept = np.polyfit(a, b, 1)
+    # The standard error of a slope: that of the residuals, over the spread of the abscissas.
+    residual = np.sum((b - slope * a - intercept) ** 2) / (len(a) - 2)
+    margin = stats.t.ppf((1 + level) / 2, len(a) - 2) * np.sqrt(residual / np.sum((a - np.mean(a)) ** 2))
+    return Exponent(float(slope), float(slope - margin), float(slope + margin), float(np.exp(intercept)))

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from benchmarks.report import cell
+from benchmarks.report import markdown as markdown_table
 from experiments import experiment
-from experiments.experiment import RESULTS, Table
+from experiments.experiment import RESULTS
 
 PAGE = Path(__file__).parent.parent / "docs" / "experiments.md"
 OPENING = """\
 # The paper's claims, measured
 
-Written by `python -m experiments` from the data in `experiments/results/`; not by hand. The paper proves and does not measure: here is
-what each of its claims comes to at sizes that run on two cores, where the method wins, and where it does not. Every figure comes from one file in
-`experiments/`; `make experiments` runs them all.
+Written by `python -m experiments` from the data in `experiments/results/`, not by hand. The paper proves and does not
+measure: here is what each of its claims comes to at sizes that run on two cores, where the method wins, and where it
+does not. Every figure comes from one file in `experiments/`; `make experiments` runs them all.
 """
 
 
@@ -36,20 +34,11 @@ def markdown(folder: Path = RESULTS) -> str:
             f"## {module.TITLE}",
             experiment.claim(module),
             f"![{module.TITLE}: {inspect.getdoc(module.draw)}](images/experiments/{name}.png)",
-            *(f"{table.title}\n\n{rendered(table)}" for table in module.tables(data)),
+            *(f"{table.title}\n\n{markdown_table(table.headers, table.rows)}" for table in module.tables(data)),
             f"`experiments/{name}.py`, {minutes}.",
         ]
-    claims = rendered(Table("", ["claim", "states", "measured", "verdict", "experiment"], verdicts))
+    claims = markdown_table(["claim", "states", "measured", "verdict", "experiment"], verdicts)
     return "\n\n".join([OPENING.rstrip(), claims, *sections]) + "\n"
-
-
-def rendered(table: Table) -> str:
-    """A table in Markdown."""
-
-    def line(cells: Sequence[Any]) -> str:
-        return "| " + " | ".join(cell(c).replace("|", "\\|") for c in cells) + " |"
-
-    return "\n".join([line(table.headers), line(["---"] * len(table.headers)), *map(line, table.rows)])
 
 
 def anchor(title: str) -> str:

@@ -57,16 +57,18 @@ def test_runs_that_were_stopped_go_on(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "solvers"),
+    ("suite", "solvers"),
     [
         ("dense", ("quartic", "batched_power", "jennrich")),
         ("samples", ("quartic", "fastica_logcosh", "msp")),
+        ("overcomplete", ("quartic",)),
+        ("scaling", ("quartic", "batched_power", "msp")),
     ],
 )
-def test_benchmark_prints_a_table_and_keeps_its_rows(kind, solvers, tmp_path):
+def test_benchmark_prints_a_table_and_keeps_its_rows(suite, solvers, tmp_path):
     out = tmp_path / "results.json"
     chosen = [word for name in solvers for word in ("--only", name)]
-    done = run("benchmarks", kind, "--quick", *chosen, "--out", str(out))
+    done = run("benchmarks", suite, "--quick", *chosen, "--out", str(out))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "peak MB" in done.stdout
     results = json.loads(out.read_text())

@@ -34,6 +34,11 @@ class DenseProblem:
     error: str
 
     @property
+    def needs(self) -> set[str]:
+        """What a solver must take."""
+        return {"dense"}
+
+    @property
     def name(self) -> str:
         """All that it is, in words."""
         return f"{self.error} d={self.d} n={self.n} eps={self.eps:g}"

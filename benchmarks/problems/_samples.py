@@ -51,6 +51,11 @@ class SamplesProblem:
     outliers: float = 0.0
 
     @property
+    def needs(self) -> set[str]:
+        """What a solver must take."""
+        return {"samples", "overcomplete"} if self.n > (self.d or self.n) else {"samples"}
+
+    @property
     def name(self) -> str:
         """All that it is, in words; the last fields only where they are not the default."""
         name = f"{self.supports} {self.coefficients} d={self.d or self.n} n={self.n} m={self.m}"
@@ -63,7 +68,7 @@ class SamplesProblem:
 
     def small(self) -> SamplesProblem:
         """One of its kind that takes no time."""
-        return SamplesProblem(1000, 4, dtype=self.dtype)
+        return SamplesProblem(1000, 4, dtype=self.dtype)  # of a complete one: what is loaded is the same
 
     def given(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """What a solver is given, the samples ``(m, d)``, and the atoms ``(n, d)``."""

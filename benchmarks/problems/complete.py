@@ -5,8 +5,14 @@ from benchmarks.problems import SamplesProblem
 COOCCURRENCE = {"independent": None, "blocks": 0.25, "markov": 0.25, "hubs": 0.25, "exclusive": None}
 
 PROBLEMS = [
-    SamplesProblem(m, n, supports=supports, cooccurrence=cooccurrence, coefficients=coefficients)
-    for n, m in ((32, 15_000), (64, 60_000))
-    for supports, cooccurrence in COOCCURRENCE.items()
-    for coefficients in ("sign", "gaussian", "laplace")
+    *(
+        SamplesProblem(15_000, 32, supports=supports, cooccurrence=cooccurrence, coefficients=coefficients)
+        for supports, cooccurrence in COOCCURRENCE.items()
+        for coefficients in ("sign", "gaussian", "laplace")
+    ),
+    *(
+        SamplesProblem(60_000, 64, supports=supports, cooccurrence=COOCCURRENCE[supports], coefficients="gaussian")
+        for supports in ("independent", "blocks")
+    ),
+    SamplesProblem(60_000, 64, supports="blocks", cooccurrence=0.5),  # beyond tau = 1/3
 ]

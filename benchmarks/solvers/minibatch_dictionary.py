@@ -7,7 +7,7 @@ little): with its defaults it stops after two passes and has half of the atoms, 
 
 import numpy as np
 
-TAKES = {"samples"}
+TAKES = {"samples", "overcomplete"}
 
 
 def solve(Y, n, seed):

@@ -1,6 +1,6 @@
 """The library itself: ``decompose`` from the dense array, packing included, or ``SpectralDictionaryLearning``."""
 
-TAKES = {"dense", "samples"}
+TAKES = {"dense", "samples", "overcomplete"}
 
 
 def solve(X, n, seed):

@@ -2,6 +2,8 @@
 
 from benchmarks.solvers._tensorly import parafac
 
+TAKES = {"dense", "overcomplete"}
+
 
 def solve(T, rank, seed):
     return parafac(T, rank, seed, init="random")
