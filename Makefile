@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format bench bench-gpu experiments experiments-quick clean
+.PHONY: demo test lint format bench bench-gpu experiments experiments-quick docs clean
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -27,6 +27,10 @@ BIN := .venv/bin
 
 .venv/.experiments: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet -e '.[experiments]'
+	@touch $@
+
+.venv/.docs: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet -e '.[docs]'
 	@touch $@
 
 demo: .venv/.demo  ## decompose a perturbed tensor, print a table, draw its spectrum
@@ -61,6 +65,9 @@ experiments: .venv/.experiments  ## the paper's claims, measured: tables, figure
 
 experiments-quick: .venv/.experiments  ## tiny versions of them, in three minutes
 	$(BIN)/python -m experiments --quick --out out/experiments
+
+docs: .venv/.docs  ## the documentation site, in out/docs/index.html; a warning is an error
+	$(BIN)/python -m sphinx -W --keep-going -b html docs out/docs
 
 clean:
 	rm -rf .venv out build dist .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov
