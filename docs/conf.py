@@ -1,12 +1,13 @@
 """The documentation site: Sphinx with the pydata theme, numpydoc and sphinx-gallery.  ``make docs`` builds it."""
 
-import os
+from matplotlib.figure import Figure
+from sphinx_gallery.scrapers import figure_rst
 
 import quartic
 
 project = "quartic"
 author = "The quartic developers"
-copyright = "the quartic developers"  # noqa: A001
+copyright = "the quartic developers"
 release = version = quartic.__version__
 
 extensions = [
@@ -30,6 +31,19 @@ autodoc_inherit_docstrings = True
 numpydoc_show_class_members = False  # autosummary's own template lists them
 numpydoc_class_members_toctree = False
 
+
+def figures(block, block_vars, gallery_conf):
+    """The figures that an example made and named since its last block: quartic draws without ``pyplot``."""
+    shown = block_vars.setdefault("shown_figures", set())
+    paths = []
+    for value in list(block_vars["example_globals"].values()):
+        if isinstance(value, Figure) and id(value) not in shown:
+            shown.add(id(value))
+            paths.append(next(block_vars["image_path_iterator"]))
+            value.savefig(paths[-1], dpi=110, bbox_inches="tight")
+    return figure_rst(paths, gallery_conf["src_dir"])
+
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
@@ -42,7 +56,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "min_reported_time": 1e9,
     "copyfile_regex": r".*\.csv",
-    "run_stale_examples": os.environ.get("QUARTIC_DOCS_STALE") == "1",
+    "image_scrapers": ("matplotlib", figures),
 }
 
 html_theme = "pydata_sphinx_theme"

@@ -33,6 +33,7 @@ from quartic.general import certificates as general_certificates
 from quartic.result import Decomposition, DecompositionWarning, Status, canonical_order, positive
 from quartic.tensors.base import FourTensor
 from quartic.tensors.combine import deflate
+from quartic.tensors.cp import is_cp, packed_cp
 from quartic.tensors.packed import as_four_tensor, check_dense
 
 UNEXPLAINED = 5.0  # times the least error of any model of the rank: more hints at components that are not orthogonal
@@ -61,9 +62,9 @@ def decompose(
 
     Parameters
     ----------
-    T : array of shape (d, d, d, d) or (d*d, d*d), or FourTensor
-        Of any array library that follows the array-API standard, or a memory-mapped file; read in slabs.  What is
-        not pair-symmetric in it is projected away.
+    T : array of shape (d, d, d, d) or (d*d, d*d), FourTensor, or CPTensor
+        Of any array library that follows the array-API standard, or a memory-mapped file, read in slabs; or TensorLy's
+        ``CPTensor``, which is not expanded.  What is not pair-symmetric in it is projected away.
     rank : int, optional
         Number of components; above ``d`` they can not be orthogonal.  Chosen by certificate when not given.
     eps : float, optional
@@ -98,6 +99,7 @@ def decompose(
     5
     """
     rng = check_random_state(random_state)
+    T = packed_cp(T) if is_cp(T) else T
     d = T.dim if isinstance(T, FourTensor) else check_dense(T)[1]
     rank, find = _check_counts(rank, find, d)
     known_rows = _check_known(known, d, rank)

@@ -13,6 +13,7 @@ import numpy as np
 from quartic._arrays import Array, from_numpy, to_numpy
 from quartic._files import atomic
 from quartic.algorithms.certify import is_certified
+from quartic.tensors.cp import to_tensorly
 from quartic.tensors.factored import FactoredTensor
 
 FORMAT = 1  # version of the saved file
@@ -128,6 +129,10 @@ class Decomposition:
     def to_tensor(self) -> Array:
         """``sum_i w_i b_i^(x4)`` as an array ``(d, d, d, d)``."""
         return FactoredTensor.from_components(self.weights, self.components).to_dense()
+
+    def to_tensorly(self) -> Any:
+        """The same as TensorLy's ``CPTensor``, with four equal factors ``(d, n)``; ``decompose`` takes one, too."""
+        return to_tensorly(self.weights, self.components)
 
     def summary(self, most: int = 20) -> str:
         """A table of the first ``most`` components, and what is to be said about all of them."""
