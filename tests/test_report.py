@@ -1,3 +1,5 @@
+import copy
+import dataclasses
 import os
 import subprocess
 import sys
@@ -6,6 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from sklearn.exceptions import NotFittedError
 
 import quartic
 from quartic import report
@@ -67,7 +70,7 @@ def test_certificates_show_certified_and_others_apart():
     ax = report.plot_certificates(outcome(3, [1, 1, 1, 0.2], [0.9, 0.55, 0.45]))
     good, bad = ax.lines[:2]
     assert good.get_ydata().tolist() == [0.9, 0.55]
-    assert bad.get_xdata().tolist() == [3]
+    assert bad.get_xdata().tolist() == [2]  # its index
     assert good.get_marker() != bad.get_marker()
     assert texts(ax) == ["certified above 0.5: 2 of 3"]
 
@@ -122,7 +125,7 @@ def test_any_result_can_be_drawn(made_up, tmp_path):
 def test_labels_stay_inside_the_axes_and_apart(result):
     figure = report.plot(result)
     figure.draw_without_rendering()
-    for ax in figure.axes:
+    for ax in [ax for part in figure.subfigs for ax in part.axes]:
         frame = ax.get_window_extent()
         boxes = [text.get_window_extent() for text in ax.texts if text.get_text()]
         for i, box in enumerate(boxes):
@@ -159,6 +162,99 @@ def test_compare_says_what_is_missing_and_what_was_never_planted(planted, seed):
     table = report.compare(planted, made_up, 0.2).split("\n\n")[0]
     assert sum(line.split()[1] == "-" for line in table.splitlines()[2:]) == 2
     assert "yes" not in table
+
+
+@pytest.fixture(scope="module")
+def data():
+    return quartic.datasets.nice_samples(6000, 20, supports="blocks", group=5, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return quartic.SpectralDictionaryLearning().fit(data.samples)
+
+
+def titles(figure):
+    return [ax.get_title(loc="left") for part in figure.subfigs for ax in part.axes if ax.get_title(loc="left")]
+
+
+def axes(figure, title):
+    (found,) = (ax for part in figure.subfigs for ax in part.axes if ax.get_title(loc="left") == title)
+    return found
+
+
+def test_a_result_draws_itself(result, planted, tmp_path):
+    assert titles(result.plot()) == ["Spectrum of the tensor", "Certificates"]
+    figure = result.plot(tmp_path / "a.svg", truth=planted, shape=(3, 4))
+    assert titles(figure)[2:] == ["6 of 6 true components found", "Components as images"]
+    assert os.listdir(tmp_path) == ["a.svg"]
+
+
+@pytest.mark.parametrize("kind", [quartic.SpectralDictionaryLearning, quartic.SpectralICA])
+def test_a_model_draws_itself(kind, data):
+    model = kind().fit(data.samples)
+    word = "source" if kind is quartic.SpectralICA else "atom"
+    figure = model.plot(truth=data, shape=(4, 5))
+    assert titles(figure) == [
+        "Spectrum of the cumulant", "Certificates", "Uncertainty", "Occurring together",
+        f"20 of 20 true {word}s found", f"{word.capitalize()}s as images",
+    ]  # fmt: skip
+    kept, rest = axes(figure, "Spectrum of the cumulant").lines[:2]
+    np.testing.assert_array_equal(kept.get_ydata(), np.abs(model.report_.spectrum[:20]))
+    assert max(rest.get_ydata()) < min(kept.get_ydata())
+    np.testing.assert_array_equal(axes(figure, "Uncertainty").lines[0].get_ydata(), model.uncertainty_)
+    squared = axes(figure, f"20 of 20 true {word}s found").images[0].get_array()
+    assert np.min(np.diagonal(squared)) > 0.99
+
+
+def test_groups_are_framed_and_their_atoms_beside_each_other(model):
+    ax = axes(model.plot(), "Occurring together")
+    assert [patch.get_width() for patch in ax.patches] == [len(group) for group in model.groups_]
+    assert len(ax.patches) > 1
+    shown = np.asarray(ax.images[0].get_array())
+    inside = np.zeros(shown.shape, dtype=bool)
+    for patch in ax.patches:
+        place = slice(round(patch.get_x() + 0.5), round(patch.get_x() + 0.5) + patch.get_width())
+        inside[place, place] = True
+    np.fill_diagonal(inside, False)
+    off = ~inside & ~np.eye(20, dtype=bool)
+    assert np.mean(shown[inside]) > 5 * np.mean(np.abs(shown[off]))
+
+
+def test_energy_correlations_are_kept_with_a_model(model, data, tmp_path):
+    codes = model.transform(data.samples) ** 2
+    expected = np.corrcoef(codes.T) - np.eye(20)
+    assert np.max(np.abs(model.learned_.correlations - expected)) < 0.1  # on the samples of the spectral stage
+    model.save(tmp_path / "m.npz")
+    again = quartic.SpectralDictionaryLearning.load(tmp_path / "m.npz")
+    np.testing.assert_array_equal(again.learned_.correlations, model.learned_.correlations)
+    assert again.report_.kept == 20
+    few = quartic.SpectralDictionaryLearning(5).fit(data.samples)
+    assert few.learned_.correlations.shape == (5, 5)
+    assert few.report_.kept == 20
+    assert "20 kept" in texts(axes(few.plot(), "Spectrum of the cumulant"))
+
+
+def test_a_window_of_the_spectrum_is_shown_as_it_is(model):
+    how = dataclasses.replace(model.report_, window=(2, 5), spectrum=np.linspace(4, -1, 40), kept=10)
+    other = copy.copy(model)
+    other.learned_ = dataclasses.replace(model.learned_, report=how)
+    ax = report.plot_spectrum(other)
+    assert ax.lines[0].get_xdata().tolist() == [1, 2, *range(6, 14)]
+    assert "10 kept, 3 skipped" in texts(ax)
+
+
+def test_images_must_have_the_shape_of_the_components(result):
+    for shape in [(5, 5), (-3, -4), (0, 12)]:
+        with pytest.raises(ValueError, match=r"is not that of images of 12 features"):
+            result.plot(shape=shape)
+
+
+def test_models_that_are_not_fitted_are_refused():
+    with pytest.raises(NotFittedError):
+        quartic.SpectralICA().plot()
+    with pytest.raises(TypeError, match="fitted estimator"):
+        report.plot(quartic.SpectralICA())
 
 
 def test_without_matplotlib_the_remedy_is_named(result, monkeypatch):

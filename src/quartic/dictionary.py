@@ -220,6 +220,7 @@ def best_of(learned: Learned, n: int | None, known: np.ndarray | None) -> Learne
     return replace(
         learned,
         **{name: getattr(learned, name)[rows] for name in arrays},
+        correlations=learned.correlations[np.ix_(rows, rows)],
         frame=learned.frame.narrowed(axes.T),
         status=status_of(learned.certificates[rows], learned.report.trimmed),
         report=report,
@@ -292,6 +293,7 @@ def assemble(
         uncertainty[: known.shape[0]] = np.where(lost > INSIDE, lost, 0.0)
     order = canonical_order(components, spread)
     pairs = pairs[np.ix_(order, order)]
+    correlations = correlations_of_pairs(pairs)
     weight = float(moment.effective.sum())
     report = LearningReport(
         samples=samples,
@@ -306,9 +308,10 @@ def assemble(
         effective=weight,
         local=0 if found.local is None else found.local.atoms.shape[0],
         tau=tau_of_pairs(pairs),
-        groups=[g.tolist() for g in groups(correlations_of_pairs(pairs), least_correlation(weight)) if g.size > 1],
+        groups=[g.tolist() for g in groups(correlations, least_correlation(weight)) if g.size > 1],
         window=found.window,
         spectrum=found.spectrum,
+        kept=spectral.rank,
         sweeps=found.sweeps,
         refinement=refined.story,
         passes=refined.passes,
@@ -324,6 +327,7 @@ def assemble(
         certificates=certificates[order],
         uncertainty=uncertainty[order],
         kurtosis=np.diagonal(pairs) - 3,
+        correlations=correlations,
         eps=eps,
         frame=frame,
         status=status,
@@ -374,6 +378,7 @@ def assemble_overcomplete(
     uncertainty[:m] = 0.0
     order = canonical_order(components, spread)
     pairs = pairs[np.ix_(order, order)]
+    correlations = correlations_of_pairs(pairs)
     weight = float(found.best.given.moment.effective.sum())
     report = LearningReport(
         samples=found.best.given.samples if data is None else data.rows,
@@ -388,9 +393,10 @@ def assemble_overcomplete(
         effective=weight,
         local=0,
         tau=tau_of_pairs(pairs),
-        groups=[g.tolist() for g in groups(correlations_of_pairs(pairs), least_correlation(weight)) if g.size > 1],
+        groups=[g.tolist() for g in groups(correlations, least_correlation(weight)) if g.size > 1],
         window=(0, 0),
         spectrum=found.best.given.spectrum.values,
+        kept=U.shape[0],
         sweeps=0,
         refinement=story,
         passes=passes,
@@ -405,6 +411,7 @@ def assemble_overcomplete(
         certificates=certificates[order],
         uncertainty=uncertainty[order],
         kurtosis=np.diagonal(pairs) - 3,
+        correlations=correlations,
         eps=eps,
         frame=frame,
         status=status_of(certificates, trimmed),

@@ -360,6 +360,29 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         restored = xp.astype(codes, xp.float64) @ from_numpy(components, codes) + from_numpy(mean, codes)
         return xp.astype(restored, dtype)
 
+    def plot(
+        self, path: str | os.PathLike[str] | None = None, *, truth: Any = None, shape: tuple[int, int] | None = None
+    ) -> Any:
+        """A matplotlib figure of spectrum, certificates, uncertainties and groups; see :func:`quartic.report.plot`."""
+        check_is_fitted(self)
+        from quartic.report import plot
+
+        return plot(self, path, truth=truth, shape=shape)
+
+    def write_report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        truth: Any = None,
+        shape: tuple[int, int] | None = None,
+        title: str | None = None,
+    ) -> None:
+        """Write an HTML page, all at once or not at all; see :func:`quartic.report.write_report`."""
+        check_is_fitted(self)
+        from quartic.report import write_report
+
+        write_report(self, path, truth=truth, shape=shape, title=title)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a ``.npz`` file, all at once or not at all; read it with :meth:`load`.
 
@@ -417,8 +440,8 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
 
 
 _ARRAYS = (
-    "components", "unmixing", "mean", "spread", "thresholds", "certificates", "uncertainty", "kurtosis", "eps",
-    "tolerance",
+    "components", "unmixing", "mean", "spread", "thresholds", "certificates", "uncertainty", "kurtosis", "correlations",
+    "eps", "tolerance",
 )  # fmt: skip
 
 

@@ -43,6 +43,8 @@ class LearningReport:
         the spectrum.
     spectrum : ndarray
         Leading eigenvalues of the cumulant.
+    kept : int
+        Eigenvectors that were kept of it: the atoms that were looked for, which may be more than were asked for.
     sweeps : int
         Applications of the cumulant to a block of vectors.
     refinement : str
@@ -68,6 +70,7 @@ class LearningReport:
     groups: list[list[int]]
     window: tuple[int, int]
     spectrum: np.ndarray
+    kept: int
     sweeps: int
     refinement: str
     passes: int
@@ -108,6 +111,8 @@ class Learned:
         Estimated sine of the angle between an atom and the truth, from the two halves of the samples.
     kurtosis : ndarray of shape (n,)
         Of the codes, with its sign.
+    correlations : ndarray of shape (n, n)
+        Of the energies of the codes, with a zero diagonal: which atoms occur together.
     eps : float
         Spectral norm of what the atoms do not explain of the whitened cumulant.
     frame : Frame
@@ -125,11 +130,19 @@ class Learned:
     certificates: np.ndarray
     uncertainty: np.ndarray
     kurtosis: np.ndarray
+    correlations: np.ndarray
     eps: float
     frame: Frame
     status: Status
     report: LearningReport
     tolerance: float = 0.0
+
+    @property
+    def energy(self) -> np.ndarray:
+        """What part of the energy of all atoms each of them has, ``(n,)``."""
+        # Atoms are unit rows and codes are uncorrelated: E |y - mean|^2 = sum_i spread_i^2.
+        squares = self.spread**2
+        return np.asarray(squares / squares.sum())
 
     @property
     def overcomplete(self) -> bool:

@@ -157,6 +157,34 @@ class Decomposition:
             lines.append(f"  ... and {n - most} more")
         return "\n".join(lines)
 
+    def plot(
+        self, path: str | os.PathLike[str] | None = None, *, truth: Any = None, shape: tuple[int, int] | None = None
+    ) -> Any:
+        """A matplotlib figure of the spectrum and the certificates; see :func:`quartic.report.plot`."""
+        from quartic.report import plot
+
+        return plot(self, path, truth=truth, shape=shape)
+
+    def write_report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        truth: Any = None,
+        shape: tuple[int, int] | None = None,
+        title: str | None = None,
+    ) -> None:
+        """Write an HTML page, all at once or not at all; see :func:`quartic.report.write_report`."""
+        from quartic.report import write_report
+
+        write_report(self, path, truth=truth, shape=shape, title=title)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from quartic.report.findings import findings
+        from quartic.report.page import fragment
+
+        return fragment(findings(self))
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a ``.npz`` file, all at once or not at all; :meth:`load` reads it back as NumPy arrays."""
         arrays = {name: to_numpy(getattr(self, name)) for name in _ARRAYS}

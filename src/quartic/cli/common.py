@@ -145,13 +145,15 @@ def bad_input(path: str, **options: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def progress(stages: dict[str, str]) -> Iterator[Show | None]:
+def progress(stages: dict[str, str], said: list[str] | None = None) -> Iterator[Show | None]:
     """A callback that rewrites one line of a terminal, cleared at the end; none where nobody watches.
 
     Parameters
     ----------
     stages : dict
         Each stage in words, with ``{}`` for what is counted in it.
+    said : list of str, optional
+        Warnings are added to it.
     """
     width = 0
 
@@ -177,6 +179,8 @@ def progress(stages: dict[str, str]) -> Iterator[Show | None]:
     ) -> None:
         clear()
         complain("warning", str(message))
+        if said is not None:
+            said.append(str(message))
 
     try:
         with warnings.catch_warnings():
@@ -185,6 +189,15 @@ def progress(stages: dict[str, str]) -> Iterator[Show | None]:
             yield show if sys.stderr.isatty() else None
     finally:
         clear()
+
+
+def add_report(command: argparse.ArgumentParser) -> None:
+    """The option of a page about the result."""
+    command.add_argument(
+        "--report",
+        metavar="PAGE.html",
+        help="write a page about the result: figures, a table, settings and times; it loads nothing",
+    )
 
 
 def verdict(status: Status) -> int:

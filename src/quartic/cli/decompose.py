@@ -14,6 +14,7 @@ from quartic.cli.common import (
     EXIT_CODES,
     CommandError,
     add_common,
+    add_report,
     bad_input,
     check_output,
     number,
@@ -48,6 +49,7 @@ def add(commands: Any) -> None:
         epilog="examples:\n"
         "  quartic decompose tensor.npy\n"
         "  quartic decompose tensor.npy --rank 36 --out result.npz --plot spectrum.png\n"
+        "  quartic decompose tensor.npy --report report.html\n"
         "  quartic decompose tensor.npy --json | python3 -m json.tool\n\n"
         "In Python, quartic.Decomposition.load('result.npz') reads the result back.\n\n" + EXIT_CODES,
     )
@@ -70,6 +72,7 @@ def add(commands: Any) -> None:
         metavar="PNG",
         help="draw the spectrum and the certificates; the suffix is the format (needs matplotlib)",
     )
+    add_report(command)
     add_common(command)
     command.set_defaults(run=run)
 
@@ -78,11 +81,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Decompose, write what was asked for, print."""
     check_output("--out", arguments.out, arguments.file)
     check_output("--plot", arguments.plot, arguments.file, arguments.out)
+    check_output("--report", arguments.report, arguments.file, arguments.out, arguments.plot)
     if arguments.plot is not None:
         _check_picture(arguments.plot)
     T = open_tensor(arguments.file)
     with bad_input(arguments.file, rank="--rank", eps="--eps", find="--find"):
-        result = decomposed(T, arguments.seed, rank=arguments.rank, eps=arguments.eps, find=arguments.find)
+        options = {"rank": arguments.rank, "eps": arguments.eps, "find": arguments.find}
+        said: list[str] = []
+        result = decomposed(T, arguments.seed, said, **options)
     written = []
     if arguments.out is not None:
         with writing("--out", arguments.out):
@@ -92,6 +98,12 @@ def run(arguments: argparse.Namespace) -> int:
         with writing("--plot", arguments.plot):
             report.plot(result, arguments.plot)
         written.append(f"picture  {arguments.plot}")
+    if arguments.report is not None:
+        settings = {"file": arguments.file, **options, "seed": arguments.seed}
+        title = os.path.basename(arguments.file)
+        with writing("--report", arguments.report):
+            report.write_report(result, arguments.report, title=title, settings=settings, warnings=said)
+        written.append(f"report   {arguments.report}")
     if arguments.json:
         say(to_json(as_json(result)))
     else:
@@ -99,9 +111,9 @@ def run(arguments: argparse.Namespace) -> int:
     return verdict(result.status)
 
 
-def decomposed(T: np.ndarray, seed: int, **options: Any) -> Decomposition:
-    """The decomposition of ``T``, with progress on a terminal."""
-    with progress(STAGES) as callback:
+def decomposed(T: np.ndarray, seed: int, said: list[str] | None = None, **options: Any) -> Decomposition:
+    """The decomposition of ``T``, with progress on a terminal; warnings are added to ``said``."""
+    with progress(STAGES, said) as callback:
         return decompose(T, random_state=seed, callback=callback, **options)
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any
 
 import numpy as np
 
+from quartic import report
 from quartic.cli.common import (
     EXIT_CODES,
     CommandError,
     Show,
     add_common,
+    add_report,
     bad_input,
     check_output,
     progress,
@@ -29,6 +32,7 @@ from quartic.moments import FourthMoment
 
 Model = SpectralDictionaryLearning | SpectralICA
 
+SOURCES = ("file", "key", "from_moments", "scheduler", "workers", "memory", "checkpoint", "skip_unreadable")
 STAGES = {  # of a fit, in words
     "trim": "looking for gross samples",
     "covariance": "whitening the samples",
@@ -52,7 +56,8 @@ def add(commands: Any) -> None:
         "  quartic learn samples.csv --components 20 --out model.npz\n"
         "  quartic learn recording.npz --key signals --ica --json | python3 -m json.tool\n"
         "  quartic learn huge.zarr --memory 4GB --checkpoint run.npz --out model.npz\n"
-        "  quartic learn --from-moments all.npz\n\n"
+        "  quartic learn --from-moments all.npz\n"
+        "  quartic learn samples.npy --report report.html\n\n"
         "quartic transform model.npz samples.npy computes the codes of samples.  In Python,\n"
         "quartic.SpectralDictionaryLearning.load('model.npz') reads the model back (SpectralICA after --ica).\n\n"
         + EXIT_CODES,
@@ -70,6 +75,7 @@ def add(commands: Any) -> None:
         "--no-refine", dest="refine", action="store_false", help="stop after the spectral stage, on all samples"
     )
     command.add_argument("--out", metavar="MODEL.npz", help="save the model in this file")
+    add_report(command)
     add_common(command)
     add_scale(command)
     command.set_defaults(run=run)
@@ -83,7 +89,9 @@ def add_samples(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Learn, save what was asked for, print."""
-    check_output("--out", arguments.out, arguments.file, arguments.from_moments, arguments.checkpoint)
+    inputs = (arguments.file, arguments.from_moments, arguments.checkpoint)
+    check_output("--out", arguments.out, *inputs)
+    check_output("--report", arguments.report, *inputs, arguments.out)
     if (arguments.file is None) == (arguments.from_moments is None):
         raise CommandError("give either a file of samples or --from-moments; see quartic learn --help")
     if arguments.from_moments is not None and (arguments.key is not None or has_options(arguments)):
@@ -91,7 +99,8 @@ def run(arguments: argparse.Namespace) -> int:
     kind = SpectralICA if arguments.ica else SpectralDictionaryLearning
     model = kind(arguments.components, refine=arguments.refine, random_state=arguments.seed)
     given = arguments.file or arguments.from_moments
-    with bad_input(given, n_components="--components", checkpoint="--checkpoint"), progress(STAGES) as show:
+    said: list[str] = []
+    with bad_input(given, n_components="--components", checkpoint="--checkpoint"), progress(STAGES, said) as show:
         if arguments.from_moments is not None:
             model.fit_moment(load(arguments.from_moments, FourthMoment))
         else:
@@ -104,13 +113,21 @@ def run(arguments: argparse.Namespace) -> int:
                     if show is not None:
                         model.set_callbacks(_Watch(show))
                 model.fit(X)
+    written = []
     if arguments.out is not None:
         with writing("--out", arguments.out):
             model.save(arguments.out)
+        written.append(f"model       {arguments.out}")
+    if arguments.report is not None:
+        settings = {name: vars(arguments)[name] for name in SOURCES if vars(arguments)[name]}
+        title = os.path.basename(os.path.normpath(given))
+        with writing("--report", arguments.report):
+            report.write_report(model, arguments.report, title=title, settings=settings, warnings=said)
+        written.append(f"report      {arguments.report}")
     if arguments.json:
         say(to_json(as_json(model)))
     else:
-        say(summary(model) + (f"\n\nmodel       {arguments.out}" if arguments.out is not None else ""))
+        say("\n".join([summary(model), *([""] if written else []), *written]))
     return verdict(model.status_)
 
 
@@ -118,7 +135,7 @@ def summary(model: Model, most: int = 20) -> str:
     """A table of the first ``most`` atoms, and what is to be said about all of them."""
     n, d = model.n_components_, model.n_features_in_
     word = "source" if isinstance(model, SpectralICA) else "atom"
-    share = energy(model)
+    share = model.learned_.energy
     lines = [
         f"{n} {word}{'' if n == 1 else 's'} in dimension {d}, {int(np.sum(model.certified_))} certified",
         f"status      {model.status_}",
@@ -142,17 +159,10 @@ def as_json(model: Model) -> dict[str, Any]:
         "kind": type(model).__name__,
         **{name: getattr(model, f"{name}_") for name in names},
         **({"mixing": model.mixing_} if isinstance(model, SpectralICA) else {"thresholds": model.thresholds_}),
-        "energy": energy(model),
+        "energy": model.learned_.energy,
         "status": {"code": model.status_.code, "message": model.status_.message, "remedy": model.status_.remedy},
         "report": vars(model.report_),
     }
-
-
-def energy(model: Model) -> np.ndarray:
-    """What part of the energy of all atoms each of them has, ``(n,)``."""
-    # Atoms are unit rows and codes are uncorrelated: E |y - mean|^2 = sum_i spread_i^2.
-    squares = model.learned_.spread**2
-    return np.asarray(squares / squares.sum())
 
 
 class _Watch:
