@@ -1,0 +1,69 @@
+"""
+The idea in pictures
+====================
+
+Why two halves of a random rotation look alike to a covariance and not to a fourth moment, and how components are read
+off a spectrum.
+"""
+
+# %%
+# Two atoms, sparse coefficients.  The covariance (the ellipse) is round after whitening: it says nothing about where the
+# atoms point.  The samples do: they lie on the axes.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import quartic
+
+data = quartic.datasets.nice_samples(2000, 2, p=0.3, coefficients="gaussian", dictionary="orthonormal", random_state=1)
+Y, A = data.samples, data.components
+figure, axes = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
+axes[0].scatter(*Y.T, s=4, color="#0072B2", alpha=0.5)
+angle = np.linspace(0, 2 * np.pi, 200)
+spread = np.std(Y)
+axes[0].plot(
+    2 * spread * np.cos(angle), 2 * spread * np.sin(angle), color="#444444", linestyle="--", label="covariance"
+)
+for a in A:
+    axes[0].annotate("", 2.5 * a, (0, 0), arrowprops={"arrowstyle": "->", "color": "#B84A00", "lw": 2})
+axes[0].set(title="samples, and two atoms", aspect="equal", xlim=(-3, 3), ylim=(-3, 3))
+axes[0].legend(loc="lower left")
+
+# %%
+# The fourth moment in a direction, ``E <y, u>^4``, is largest along the atoms; the second moment is flat.
+
+U = np.column_stack((np.cos(angle), np.sin(angle)))
+for power, style in ((2, "--"), (4, "-")):
+    moment = np.mean((Y @ U.T) ** power, axis=0)
+    axes[1].plot(np.degrees(angle), moment / moment.mean(), style, color="#0072B2", label=f"moment of order {power}")
+for a in np.concatenate((A, -A)):
+    axes[1].axvline(np.degrees(np.arctan2(a[1], a[0])) % 360, color="#B84A00", linewidth=1)
+axes[1].set(title="moment in each direction", xlabel="direction, degrees", ylabel="relative to its mean")
+axes[1].legend()
+
+# %%
+# In more dimensions nobody can try all directions.  Seen as a matrix on symmetric matrices, the fourth cumulant has the
+# ``a a'`` of the atoms as leading eigenvectors, with a gap below them.
+
+data = quartic.datasets.nice_samples(8000, 20, dictionary="orthonormal", random_state=0)
+model = quartic.SpectralDictionaryLearning().fit(data.samples)
+spectrum = model.plot(truth=data.components)
+
+# %%
+# A random combination of the leading eigenvectors is a matrix whose eigenvectors are, roughly, the atoms: each bright square
+# in a row of its own says that one eigenvector is one atom.
+
+from quartic.algorithms.contract import candidates, contract
+from quartic.algorithms.truncate import full_spectrum
+from quartic.moments import FourthMoment
+
+Z = (data.samples - model.frame_.mean) @ model.frame_.forward
+moment = FourthMoment(model.frame_).update(data.samples)
+span = full_spectrum(moment.cumulant()).head(20).flattened()
+rough = candidates(contract(span, 1, np.random.default_rng(0)), 20)
+whitened = data.components @ model.frame_.forward
+whitened /= np.linalg.norm(whitened, axis=1, keepdims=True)
+match = quartic.metrics.match(rough, whitened)
+matrix, ax = plt.subplots(figsize=(4, 3.6), layout="constrained")
+ax.imshow(match.table[:, match.columns], cmap="cividis", vmin=0, vmax=1)
+ax.set(title="one contraction: squared correlations", xlabel="atom", ylabel="eigenvector")
