@@ -211,9 +211,10 @@ def diagnose(
         return Diagnosis(tuple(first), rows.total, rows.Y.shape[0], rows.Y.shape[1])
     view = View(rows, check_random_state(random_state))
     serial = _serial(view)
+    stationary = _stationary(view, serial)
     findings = [
         *first, _samples(view, n), _condition(view), _structure(view), _directions(view), _tails(view),
-        _symmetry(view), _together(view, n), _noise(view), serial, _stationary(view, serial),
+        _symmetry(view), _together(view, n, stationary), _noise(view), serial, stationary,
     ]  # fmt: skip
     if learned is not None:
         findings += [_certificates(learned), _span(view, learned), _scale(view, learned)]
@@ -444,9 +445,11 @@ def _symmetry(view: View) -> Finding:
     return _finding("symmetry", _above(share, (0.0, MANY_SKEW)), measured, remedy, share, MANY_SKEW)
 
 
-def _together(view: View, n: int | None) -> Finding:
-    if view.structure <= SIGNIFICANT or (n is not None and n > view.frame.dim):
-        why = "no atoms to look at" if n is None or n <= view.frame.dim else "more atoms than dimensions"
+def _together(view: View, n: int | None, stationary: Finding) -> Finding:
+    why = "more atoms than dimensions" if n is not None and n > view.frame.dim else ""
+    why = why or ("" if view.structure > SIGNIFICANT else "no atoms to look at")
+    why = why or ("" if stationary.holds else "stretches of rows differ, and so do energies")
+    if why:
         return _finding("together", "ok", f"not looked at: {why}", "", np.nan, TIED)
     correlation, tau, count = tied(view.S)
     level, apart = "ok", ""

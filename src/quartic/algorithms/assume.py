@@ -59,7 +59,7 @@ def _score_of_pairs(U: np.ndarray, kernel: Callable[[np.ndarray], np.ndarray], s
 def changes(Z: np.ndarray) -> float:
     """Score of the hypothesis that the order of the rows ``Z (k, r)`` means nothing.
 
-    Pairs of rows in the same of :data:`EPOCHS` stretches are compared with all pairs: by their means, their covariances,
+    Pairs of rows in the same of :data:`EPOCHS` stretches are compared with all pairs: by means, covariances,
     and the fourth moments of their directions.
     """
     k = Z.shape[0]
