@@ -63,7 +63,9 @@ BROKEN = {
     "outliers": lambda rng: nice_samples(M, D, outliers=0.02, random_state=rng).samples,
     "condition": lambda rng: nice_samples(M, D, condition=1e9, random_state=rng).samples,
     "symmetry": lambda rng: mixed(np.abs(good(rng, coefficients="gaussian").codes), rng),
-    "together": lambda rng: mixed(np.repeat(rng.random((M, 2)) < 0.1, 4, axis=1) * rng.standard_normal((M, D)), rng),
+    "together": lambda rng: mixed(
+        np.repeat(rng.random((5000, 2)) < 0.1, 4, axis=1) * rng.standard_normal((5000, D)), rng
+    ),
     "serial": lambda rng: mixed(lfilter([1.0], [1.0, -0.9], rng.laplace(size=(M, D)), axis=0), rng),
     "stationary": lambda rng: np.concatenate([good(rng, dictionary="orthonormal").samples for _ in range(2)]),
 }

@@ -112,16 +112,17 @@ def neighbours(S: np.ndarray, index: np.ndarray) -> tuple[float, int]:
 def tied(S: np.ndarray) -> tuple[float, float, int]:
     """How far signals ``S (k, n)`` occur together: correlation of energies, tau, and the number of groups.
 
-    Both are means over all pairs of the group where they are largest: these do not depend on chance as the largest pair
-    does, and little on the axes.
+    Both are means over all pairs of the group where they are largest, the smaller of two halves: these do not depend on
+    chance as the largest pair does, and little on the axes.  Groups of two are not counted: noise can make them.
     """
     squares = S * S
-    X = squares.T @ squares / S.shape[0]
-    R = correlations_of_pairs(X)
-    found = [g for g in groups(R, least_correlation(S.shape[0])) if g.shape[0] > 1]
-    correlation = max((_off_diagonal(R, g) for g in found), default=0.0)
-    tau = max((_off_diagonal(X, g) / float(np.mean(np.diagonal(X)[g])) for g in found), default=0.0)
-    return correlation, tau, len(found)
+    parts = [squares[h::2].T @ squares[h::2] / squares[h::2].shape[0] for h in (0, 1)]
+    R = correlations_of_pairs((parts[0] + parts[1]) / 2)
+    found = [g for g in groups(R, least_correlation(S.shape[0])) if g.shape[0] > 2]
+    halves = [correlations_of_pairs(X) for X in parts]
+    correlation = max((min(_off_diagonal(R, g) for R in halves) for g in found), default=0.0)
+    taus = [min(_off_diagonal(X, g) / float(np.mean(np.diagonal(X)[g])) for X in parts) for g in found]
+    return correlation, max(taus, default=0.0), len(found)
 
 
 def _off_diagonal(X: np.ndarray, group: np.ndarray) -> float:
