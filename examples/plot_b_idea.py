@@ -7,8 +7,8 @@ off a spectrum.
 """
 
 # %%
-# Two atoms, sparse coefficients.  The covariance (the ellipse) is round after whitening: it says nothing about where the
-# atoms point.  The samples do: they lie on the axes.
+# Two atoms, sparse coefficients.  The covariance (the ellipse) is round after whitening: it says nothing about where
+# the atoms point.  The samples do: they lie on the axes.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -50,14 +50,13 @@ model = quartic.SpectralDictionaryLearning().fit(data.samples)
 spectrum = model.plot(truth=data.components)
 
 # %%
-# A random combination of the leading eigenvectors is a matrix whose eigenvectors are, roughly, the atoms: each bright square
-# in a row of its own says that one eigenvector is one atom.
+# A random combination of the leading eigenvectors is a matrix whose eigenvectors are, roughly, the atoms: each bright
+# square in a row of its own says that one eigenvector is one atom.
 
 from quartic.algorithms.contract import candidates, contract
 from quartic.algorithms.truncate import full_spectrum
 from quartic.moments import FourthMoment
 
-Z = (data.samples - model.frame_.mean) @ model.frame_.forward
 moment = FourthMoment(model.frame_).update(data.samples)
 span = full_spectrum(moment.cumulant()).head(20).flattened()
 rough = candidates(contract(span, 1, np.random.default_rng(0)), 20)

@@ -26,8 +26,8 @@ print(f"{int(model.certified_.sum())} certified, status {model.status_.code!r}")
 print(model.diagnose(few).summary())
 
 # %%
-# The pictures: no gap in the spectrum, no certificate above 1/2.  ``model.write_report("report.html")`` writes them with
-# everything else into one page.
+# The pictures: no gap in the spectrum, no certificate above 1/2.  ``model.write_report("report.html")`` writes them
+# with everything else into one page.
 
 figure = model.plot()
 

@@ -7,10 +7,12 @@ processor, and without PyTorch with NumPy.
 """
 
 # %%
-# A device, if there is one.
+# A device, if there is one.  SciPy's own support for such arrays is switched on before it is first imported.
 
+import os
 import time
 
+os.environ["SCIPY_ARRAY_API"] = "1"
 import quartic
 
 data = quartic.datasets.nice_samples(100_000, 48, dtype="float32", random_state=0)
@@ -24,7 +26,7 @@ except ImportError:
 print(f"samples of type {type(X).__module__} on: {device}")
 
 # %%
-# scikit-learn's own switch turns array dispatch on; fitted attributes are arrays of the same library.
+# scikit-learn's switch turns array dispatch on; fitted attributes are arrays of the same library.
 
 from sklearn import config_context
 

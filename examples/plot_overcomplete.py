@@ -25,9 +25,8 @@ figure = model.plot(truth=data.components)
 # Codes are sparse: orthogonal matching pursuit, to the tolerance that the refinement found.
 
 codes = model.transform(data.samples[:1000])
-print(
-    f"{(codes != 0).sum(axis=1).mean():.2f} atoms in a sample on average, {(data.codes[:1000] != 0).sum(axis=1).mean():.2f} true ones"
-)
+counts = [(c != 0).sum(axis=1).mean() for c in (codes, data.codes[:1000])]
+print(f"{counts[0]:.2f} atoms in a sample on average, {counts[1]:.2f} true ones")
 
 # %%
 # The same for a tensor: 40 generic components in 12 dimensions.

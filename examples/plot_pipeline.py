@@ -2,7 +2,8 @@
 In place of FastICA
 ===================
 
-``SpectralICA`` in a scikit-learn pipeline, next to ``FastICA``: the same interface, and a word on which sources to trust.
+``SpectralICA`` in a scikit-learn pipeline, next to ``FastICA``: the same interface, and a word on which sources to
+trust.
 """
 
 # %%
@@ -17,7 +18,7 @@ import quartic
 
 rng = np.random.default_rng(0)
 envelope = np.abs(rng.standard_normal((30_000, 5)).repeat(2, axis=1))  # pairs of sources share one
-sources = envelope * rng.standard_normal((30_000, 10))
+sources = envelope * rng.laplace(size=(30_000, 10))
 mixing = rng.standard_normal((10, 10))
 recording = sources @ mixing.T
 
@@ -31,8 +32,8 @@ for name, pipeline in pipelines.items():
     print(f"{name}: {match.found(0.95)} of 10 sources at squared correlation 0.95, worst {match.squared.min():.3f}")
 
 # %%
-# FastICA gives ten sources, whatever the data are.  Here each has a certificate, and sources that are active together are
-# named.
+# FastICA gives ten sources, whatever the data are.  Here each has a certificate, and sources that are active together
+# are named.
 
 model = pipelines["SpectralICA"][-1]
 print(model.status_)

@@ -11,6 +11,7 @@ from quartic.result import Decomposition, DecompositionWarning, Status
 from quartic.tensors import FactoredTensor, FourTensor, PackedTensor
 
 if TYPE_CHECKING:
+    from quartic.diagnosis import Diagnosis, Finding, diagnose
     from quartic.distributed import Collection
     from quartic.estimators import SpectralDictionaryLearning, SpectralICA
     from quartic.sources import open_samples
@@ -20,7 +21,9 @@ __all__ = [
     "Covariance",
     "Decomposition",
     "DecompositionWarning",
+    "Diagnosis",
     "FactoredTensor",
+    "Finding",
     "FourTensor",
     "FourthMoment",
     "Frame",
@@ -30,6 +33,7 @@ __all__ = [
     "Status",
     "datasets",
     "decompose",
+    "diagnose",
     "dictionary_from_moment",
     "full_precision",
     "metrics",
@@ -44,6 +48,10 @@ def __getattr__(name: str) -> Any:
         from quartic import estimators
 
         return getattr(estimators, name)
+    if name in ("Diagnosis", "Finding", "diagnose"):
+        from quartic import diagnosis
+
+        return getattr(diagnosis, name)
     if name == "Collection":
         from quartic.distributed import Collection
 

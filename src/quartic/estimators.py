@@ -39,6 +39,7 @@ from quartic._arrays import (
 from quartic._files import load_arrays, readable, save_arrays
 from quartic._fit import Callbacks, unchanged_on_failure
 from quartic.algorithms.certify import is_certified
+from quartic.diagnosis import Diagnosis, diagnose
 from quartic.dictionary import frame_for, learn, learn_from_moment, warn
 from quartic.distributed import Collection, chunk_by_chunk, collected, is_collection
 from quartic.learned import Learned, LearningReport
@@ -382,6 +383,22 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         from quartic.report import write_report
 
         write_report(self, path, truth=truth, shape=shape, title=title)
+
+    def diagnose(self, X: Any) -> Diagnosis:
+        """Say in plain words whether samples are what a fit assumes, and after a fit whether they are like its own.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), Dask array or dataframe, or Collection
+            One pass is made over all, the rest is measured on some thousands.
+
+        Returns
+        -------
+        Diagnosis
+            Its ``summary()`` is a line for each assumption (see ``docs/diagnosis.md``); nothing is changed here.
+        """
+        learned = getattr(self, "learned_", None)
+        return diagnose(X, n_components=self.n_components, learned=learned, random_state=self.random_state)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a ``.npz`` file, all at once or not at all; read it with :meth:`load`.

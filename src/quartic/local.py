@@ -289,7 +289,7 @@ def untangle(
         if k == 0:
             return Untangled(known.axes, known, False)
         inside = cloud.seen_in(rest)
-        W = _axes(inside, rng)
+        W = orthogonal_axes(inside, rng)
         rest = W @ rest
         inside = cloud.seen_in(rest)
         tilt = _tilts(cloud, np.concatenate((known.axes, rest)), r - k)
@@ -317,7 +317,7 @@ def _complement(atoms: np.ndarray, r: int) -> np.ndarray:
     return np.linalg.qr(atoms.T, mode="complete")[0][:, m:].T if m < r else np.zeros((0, r))
 
 
-def _axes(cloud: Cloud, rng: np.random.Generator) -> np.ndarray:
+def orthogonal_axes(cloud: Cloud, rng: np.random.Generator) -> np.ndarray:
     """An orthogonal solution ``(k, k)``: right subspaces, if not the right axes."""
     k = cloud.Z.shape[1]
     some = cloud.first(max(ROWS_LEAST, 4 * k * k)).chunks()

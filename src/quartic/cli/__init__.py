@@ -6,9 +6,9 @@ each.  Exit codes:
 ====  ========================================================================================
 code  meaning
 ====  ========================================================================================
-0     everything that was asked for is found and certified (``status.ok``)
+0     everything that was asked for is found and certified (``status.ok``); of ``check``: no assumption is broken
 2     bad usage, bad input, or an output that cannot be written; nothing was written
-3     there is a result, printed and saved as asked, but its status is not ``complete``
+3     there is a result, printed and saved as asked, but its status is not ``complete``; of ``check``: one is broken
 130   interrupted (Ctrl-C); no partial file is left
 141   whoever read the output stopped reading, as for any program in a pipe
 ====  ========================================================================================
@@ -21,6 +21,7 @@ import sys
 from collections.abc import Sequence
 
 import quartic
+from quartic.cli.check import add as add_check
 from quartic.cli.common import (
     BAD,
     BROKEN_PIPE,
@@ -74,12 +75,13 @@ def _parser() -> argparse.ArgumentParser:
         epilog="examples:\n"
         "  quartic demo\n"
         "  quartic decompose tensor.npy --out result.npz\n"
+        "  quartic check samples.npy\n"
         "  quartic learn samples.npy --out model.npz\n"
         "  quartic transform model.npz samples.npy --out codes.npy\n"
         "  quartic learn --help\n\n" + EXIT_CODES,
     )
     parser.add_argument("--version", action="version", version=f"quartic {quartic.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (add_decompose, add_learn, add_transform, add_moments, add_demo):
+    for add in (add_decompose, add_check, add_learn, add_transform, add_moments, add_demo):
         add(commands)
     return parser

@@ -31,8 +31,8 @@ def open_tensor(path: str) -> np.ndarray:
     return _map(path, mend)
 
 
-def open_samples(path: str, key: str | None = None) -> np.ndarray:
-    """Samples as rows, finite real numbers ``(m, d)``: a memory map of a ``.npy`` file, or read from another.
+def open_samples(path: str, key: str | None = None, *, finite: bool = True) -> np.ndarray:
+    """Samples as rows, real numbers ``(m, d)``: a memory map of a ``.npy`` file, or read from another.
 
     Parameters
     ----------
@@ -40,6 +40,8 @@ def open_samples(path: str, key: str | None = None) -> np.ndarray:
         ``.npy``, ``.npz`` or ``.csv``; the first two are known by their contents.
     key : str, optional
         Name of the array in an ``.npz`` file that holds more than one.
+    finite : bool
+        Whether to refuse values that are not finite; in a ``.csv`` file they always are.
     """
     magic = _first_bytes(path, SAMPLES, "write the samples with numpy.save")
     if key is not None and not magic.startswith(ZIP):
@@ -53,6 +55,8 @@ def open_samples(path: str, key: str | None = None) -> np.ndarray:
     else:
         raise CommandError(f"{path}: is not {SAMPLES} (pickles are never loaded); write the samples with numpy.save")
     _check_samples(path, X)
+    if finite:
+        _check_finite(path, X)
     return X
 
 
@@ -199,6 +203,10 @@ def _check_samples(path: str, X: np.ndarray) -> None:
         raise CommandError(f"{path}: must hold real numbers, got dtype {X.dtype}; convert the samples first")
     if X.ndim != 2 or 0 in X.shape:
         raise CommandError(f"{path}: must have samples as rows, shape (m, d); got shape {X.shape}")
+
+
+def _check_finite(path: str, X: np.ndarray) -> None:
+    """Refuse what no moment can be taken of."""
     for start in range(0, X.shape[0], CHUNK):
         good = np.isfinite(X[start : start + CHUNK])
         if not np.all(good):

@@ -47,6 +47,12 @@ def is_large(arguments: argparse.Namespace) -> bool:
     return os.path.isdir(arguments.file) or os.path.splitext(arguments.file)[1].lower() in LARGE
 
 
+def require_dask(path: str) -> None:
+    """Say what is missing, where a file is read in chunks."""
+    if importlib.util.find_spec("dask") is None:
+        raise CommandError(f"{path}: is read with Dask, which is not there; pip install 'quartic[scale]'")
+
+
 @contextlib.contextmanager
 def samples(arguments: argparse.Namespace) -> Iterator[Any]:
     """The samples of a command: an array, or a ``Collection`` on the scheduler that was asked for."""
@@ -54,8 +60,7 @@ def samples(arguments: argparse.Namespace) -> Iterator[Any]:
     if not is_large(arguments):
         yield open_file(path, arguments.key)
         return
-    if importlib.util.find_spec("dask") is None:
-        raise CommandError(f"{path}: is read with Dask, which is not there; pip install 'quartic[scale]'")
+    require_dask(path)
     from quartic.distributed import Collection
 
     check_output("--checkpoint", arguments.checkpoint, path)

@@ -1,0 +1,553 @@
+"""Whether samples are what the method assumes (``docs/samples.md``), measured before a fit or after it.
+
+Each assumption is a :class:`Finding`: a figure, the limit that it is held against, and what to change.  All of them are
+taken from some thousands of rows, after one pass over the samples that looks for values that are not finite and for
+gross rows.  Signals are those of an orthogonal solution, which has the right subspaces where it has the wrong axes (see
+``algorithms.together``); what was learned is held against the samples only where that is the question.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from quartic._arrays import (
+    CHUNK,
+    array_namespace,
+    check_random_state,
+    is_array_api_obj,
+    packed_dim,
+    squared_norms,
+    take_rows,
+    to_numpy,
+)
+from quartic.algorithms.assume import EPOCHS, changes, neighbours, skewness, spaced, tied, uniformity
+from quartic.algorithms.certify import is_certified
+from quartic.algorithms.refine import LOG_COSH_SPREAD, from_gaussian
+from quartic.algorithms.temper import CARRYING, SHARE, effective, tempering
+from quartic.algorithms.together import DEVIATION, kurtosis
+from quartic.learned import Learned
+from quartic.local import Cloud, orthogonal_axes, untangle
+from quartic.moments import Covariance, half_of, row_hash
+from quartic.overcomplete import FEW as FEW_MORE
+from quartic.samples import SIGNIFICANT, Limit, glance, in_part
+from quartic.search import FEW, Certified
+from quartic.spectral import SUBSAMPLE
+
+__all__ = ["Diagnosis", "Finding", "diagnose"]
+
+LEVELS = ("ok", "doubtful", "broken")
+LOOKED, RUN = 1 << 14, 256  # rows that are looked at, and how many of these follow each other: neighbours tell order
+PAIRED = (2048, 8192)  # rows that are compared in pairs; more only where the first say nothing
+COPY = 1e-10  # from 1, of the correlation of a feature and its copy: rounding
+SPOILED = 0.005  # share of gross rows from which on the 99.5% quantile that limits them is gross itself
+LOST = (1e-6, 1e-4)  # part of the variance in the least direction that rounding may be; arbitrary
+FEWEST = 0.001  # share of the rows, the longest, whose part in the fourth moment is looked at
+HELD_BY_FEW = 1 / 3  # of the fourth moment; Laplace coefficients have 0.2 in 8 dimensions, Student's t with 3 dof 0.6
+SKEW, MANY_SKEW = 0.5, 0.25  # skewness of a source that matters, and share of such sources; an exponential has 2
+TIED = (
+    0.22  # mean correlation of energies in a group; measured: 0.17 at tau 1/4, 0.23 and more from 0.4 on, in any axes
+)
+QUIET = 5.0  # decibels of signal over noise; benchmarks/must_show/noise.py goes so far
+CORRELATED = (0.1, 0.5)  # of neighbours: at 0.5 a source with the spectrum of an AR(1) has a third of the samples
+ORDERED, HINT = (1024, 2048), 3.0  # rows whose order is looked at; more only where the first score hints at something
+CHANGED = (6.0, 10.0)  # standard deviations; sums of few squares have longer tails than a Gaussian
+OUTSIDE = (0.05, 0.2)  # of the energy, more than in the samples of the fit; arbitrary
+STRETCHED = (1.5, 2.0)  # factor of a variance, beyond its sampling error; arbitrary
+FADED = (1 / 2, 1 / 3)  # of the kurtosis in the samples of the fit; sums of two atoms have half
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was looked at, and what it means.
+
+    Attributes
+    ----------
+    code : str
+        Name of the assumption; see ``docs/diagnosis.md``.
+    level : str
+        ``ok``; ``doubtful``: a fit may need more samples, or be less certain; ``broken``: it can not be relied upon.
+    measured : str
+        In plain words, with the figure and its limit.
+    remedy : str
+        What to change; empty where nothing is wrong.
+    value, limit : float
+        The figure, and the limit from which on the assumption is broken, or doubtful where it can not be broken.
+    """
+
+    code: str
+    level: str
+    measured: str
+    remedy: str
+    value: float
+    limit: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the assumption is not broken."""
+        return self.level != "broken"
+
+
+@dataclass(frozen=True, repr=False)
+class Diagnosis:
+    """All findings about some samples.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+    samples, looked, features : int
+        Rows that there are, rows that most of it was measured on, and columns.
+    """
+
+    findings: tuple[Finding, ...]
+    samples: int
+    looked: int
+    features: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether no assumption is broken."""
+        return not self.broken
+
+    @property
+    def broken(self) -> list[str]:
+        """Codes of the assumptions that are broken."""
+        return [finding.code for finding in self.findings if finding.level == "broken"]
+
+    @property
+    def doubtful(self) -> list[str]:
+        """Codes of the assumptions that are doubtful."""
+        return [finding.code for finding in self.findings if finding.level == "doubtful"]
+
+    def __getitem__(self, code: str) -> Finding:
+        for finding in self.findings:
+            if finding.code == code:
+                return finding
+        raise KeyError(f"{code}: there are {', '.join(finding.code for finding in self.findings)}.")
+
+    @property
+    def verdict(self) -> str:
+        """In one line."""
+        if self.ok and not self.doubtful:
+            return "Nothing speaks against the assumptions."
+        said = [
+            f"{len(x)} {word} ({', '.join(x)})"
+            for x, word in ((self.broken, "broken"), (self.doubtful, "doubtful"))
+            if x
+        ]
+        return f"Assumptions: {', '.join(said)}."
+
+    def summary(self) -> str:
+        """A line for each finding, what is broken first, with its remedy below it."""
+        lines = [f"{self.samples} samples of {self.features} features, {self.looked} looked at", self.verdict, ""]
+        width = max(len(finding.code) for finding in self.findings)
+        for finding in sorted(self.findings, key=lambda finding: -LEVELS.index(finding.level)):
+            lines.append(f"{finding.level:<8}  {finding.code:<{width}}  {finding.measured}")
+            if finding.remedy:
+                lines.append(f"{'':<{width + 10}}  -> {finding.remedy}")
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Numbers and strings, for a file."""
+        return {
+            "ok": self.ok,
+            "broken": self.broken,
+            "doubtful": self.doubtful,
+            "samples": self.samples,
+            "looked": self.looked,
+            "features": self.features,
+            "findings": [dict(vars(finding)) for finding in self.findings],
+        }
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        return f"<Diagnosis: {self.verdict}>"
+
+
+def diagnose(
+    Y: Any, *, n_components: int | None = None, learned: Learned | None = None, random_state: Any = 0
+) -> Diagnosis:
+    """Say in plain words whether samples are what the method assumes.
+
+    Parameters
+    ----------
+    Y : array-like of shape (m, d), Dask array or dataframe, or Collection
+        Samples as rows.  One pass is made over all, the rest is measured on some thousands.
+    n_components : int, optional
+        Number of atoms that is meant, which says how many samples are needed.
+    learned : Learned, optional
+        What was learned from these samples, or from others that these are held against; ``learned_`` of an estimator.
+    random_state : int, RandomState, Generator or None, default=0
+
+    Returns
+    -------
+    Diagnosis
+
+    Examples
+    --------
+    >>> import quartic
+    >>> data = quartic.datasets.nice_samples(5000, 10, random_state=0)
+    >>> quartic.diagnose(data.samples)
+    <Diagnosis: Nothing speaks against the assumptions.>
+    >>> quartic.diagnose(abs(data.codes) @ data.dictionary).broken
+    ['symmetry']
+    """
+    n = None if n_components is None else operator.index(n_components)
+    rows = looked_at(Y)
+    first = [_finite(rows)] + ([] if rows.magnitude is None else [_magnitude(rows.magnitude)])
+    if rows.Y.shape[0] < 2:
+        first.append(_finding("samples", "broken", "fewer than two samples can be used", "More samples.", 0, 2))
+    if rows.Y.shape[0] < 2 or rows.magnitude is not None:
+        return Diagnosis(tuple(first), rows.total, rows.Y.shape[0], rows.Y.shape[1])
+    if learned is not None and learned.components.shape[1] != rows.Y.shape[1]:
+        expected = learned.components.shape[1]
+        raise ValueError(f"Y has {rows.Y.shape[1]} features, but {expected} were learned from.")
+    first += [_features(rows), _outliers(rows)]
+    if np.all(rows.variance == 0):
+        return Diagnosis(tuple(first), rows.total, rows.Y.shape[0], rows.Y.shape[1])
+    view = View(rows, check_random_state(random_state))
+    serial = _serial(view)
+    stationary = _stationary(view, serial)
+    findings = [
+        *first, _samples(view, n), _condition(view), _structure(view), _directions(view), _tails(view),
+        _symmetry(view), _together(view, n, stationary), _noise(view), serial, stationary,
+    ]  # fmt: skip
+    if learned is not None:
+        findings += [_certificates(learned), _span(view, learned), _scale(view, learned)]
+        findings += [] if learned.overcomplete else [_codes(view, learned)]
+    return Diagnosis(tuple(findings), rows.total, rows.Y.shape[0], rows.Y.shape[1])
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that are looked at, without those that are not finite or gross.
+
+    Attributes
+    ----------
+    Y : ndarray of shape (k, d)
+        In their own order.
+    index : ndarray of shape (k,)
+        Their places among all rows.
+    total, infinite, gross : int
+        All rows; those that are not finite; those far longer than all others.
+    magnitude : str or None
+        What is wrong with the size of the values, where moments would overflow.
+    """
+
+    Y: np.ndarray
+    index: np.ndarray
+    total: int
+    infinite: int
+    gross: int
+    magnitude: str | None = None
+
+    @cached_property
+    def covariance(self) -> Covariance:
+        """Of these rows."""
+        return Covariance().update(self.Y)
+
+    @cached_property
+    def variance(self) -> np.ndarray:
+        """Of each feature, ``(d,)``; exactly zero for one that is constant."""
+        return np.where(np.ptp(self.Y, axis=0) > 0, np.diagonal(self.covariance.covariance), 0.0)
+
+
+def looked_at(Y: Any) -> Rows:
+    """Runs of rows from all over the samples; from a Dask collection, those of a random part."""
+    from quartic.distributed import collected, is_collection
+
+    if is_collection(Y):
+        data = collected(Y, None).fresh("diagnose")
+        index = data.about(LOOKED)
+        return Rows(to_numpy(data.take(index)), index, data.rows, 0, data.trimmed)
+    Y = Y if is_array_api_obj(Y) else np.asarray(Y)
+    xp = array_namespace(Y)
+    if Y.ndim != 2 or not xp.isdtype(Y.dtype, ("bool", "integral", "real floating")):
+        raise ValueError(f"Y must hold real samples as rows, shape (m, d); got {Y.dtype} of shape {tuple(Y.shape)}.")
+    if Y.dtype not in (xp.float32, xp.float64):
+        Y = xp.astype(Y, xp.float64)
+    m = Y.shape[0]
+    starts = range(0, m, CHUNK)
+    whole = [to_numpy(xp.all(xp.isfinite(Y[a : min(a + CHUNK, m), :]), axis=1)) for a in starts]
+    finite = np.flatnonzero(np.concatenate(whole) if whole else np.zeros(0, dtype=bool))
+    infinite = m - finite.shape[0]
+    some = to_numpy(take_rows(Y, finite[in_part(finite, 0.0, glance(finite.shape[0]))]))
+    try:
+        limit = Limit.of(some, finite.shape[0])
+    except ValueError as error:
+        return Rows(some, finite[:0], m, infinite, 0, str(error))
+    long = [to_numpy(limit.norms(Y[a : min(a + CHUNK, m), :])) > limit.norm for a in starts]
+    good = finite[~np.concatenate(long)[finite]] if long else finite
+    gross = finite.shape[0] - good.shape[0]
+    if good.shape[0] > LOOKED:
+        first = np.linspace(0, good.shape[0] - RUN, LOOKED // RUN).astype(np.intp)
+        good = good[np.unique(first[:, None] + np.arange(RUN))]
+    return Rows(to_numpy(take_rows(Y, good)), good, m, infinite, gross)
+
+
+class View:
+    """Rows in whitened coordinates ``Z (k, r)``, and as signals ``S (k, r)`` of variance 1, made when asked for."""
+
+    def __init__(self, rows: Rows, rng: np.random.Generator) -> None:
+        self.rows, self.rng = rows, rng
+        self.whole = rows.covariance.frame(rows.Y.shape[1])  # of every direction that varies
+        self.frame = rows.covariance.frame()
+        self.Z = self.frame.whiten(rows.Y, np.float64)
+        self.squares = squared_norms(self.Z)
+
+    @cached_property
+    def cloud(self) -> Cloud:
+        """In random order, as local tempering wants them."""
+        place = row_hash(self.rows.index)
+        order = np.argsort(place, kind="stable")
+        return Cloud(self.Z[order].astype(np.float32), half_of(place[order]), np.ones(order.shape[0]))
+
+    @cached_property
+    def S(self) -> np.ndarray:
+        """Signals of an orthogonal solution."""
+        return self.Z @ orthogonal_axes(self.cloud, self.rng).T
+
+    @cached_property
+    def structure(self) -> float:
+        """How far directions differ, from a first look, or from a longer one where that shows nothing."""
+        score = uniformity(spaced(self.Z, PAIRED[0]))
+        return score if score > SIGNIFICANT else uniformity(spaced(self.Z, PAIRED[1]))
+
+    @cached_property
+    def kurtosis(self) -> np.ndarray:
+        """Excess kurtosis of the signals."""
+        return kurtosis(self.S, np.ones(self.S.shape[0])) - 3
+
+
+def _above(value: float, limits: tuple[float, float]) -> str:
+    """The level of a figure that should be small."""
+    return LEVELS[int(value > limits[0]) + int(value > limits[1])]
+
+
+def _finding(code: str, level: str, measured: str, remedy: str, value: float, limit: float) -> Finding:
+    """A finding, with a remedy only where one is needed."""
+    return Finding(code, level, measured, "" if level == "ok" else remedy, float(value), float(limit))
+
+
+def _finite(rows: Rows) -> Finding:
+    bad = rows.infinite
+    measured = f"{bad} of {rows.total} samples hold values that are not finite"
+    remedy = "Remove these samples, or fill in what is missing."
+    return _finding("finite", "broken" if bad else "ok", measured, remedy, bad, 0)
+
+
+def _magnitude(message: str) -> Finding:
+    what, _, remedy = message.partition(": ")
+    return _finding("magnitude", "broken", what, remedy.capitalize(), np.nan, np.nan)
+
+
+def _features(rows: Rows) -> Finding:
+    constant = np.flatnonzero(rows.variance == 0)
+    unit = np.sqrt(np.where(rows.variance > 0, rows.variance, 1.0))
+    R = np.abs(rows.covariance.covariance / unit / unit[:, None])
+    copies = np.flatnonzero(np.any(np.triu(R, 1) > 1 - COPY, axis=0))
+    idle = np.union1d(constant, copies)
+    names = ", ".join(map(str, idle[:8])) + (", ..." if idle.shape[0] > 8 else "")
+    measured = f"{constant.shape[0]} features are constant, {copies.shape[0]} copies of others"
+    measured += f": {names}" if idle.shape[0] else ""
+    level = "ok" if idle.shape[0] == 0 else "doubtful" if constant.shape[0] < rows.Y.shape[1] else "broken"
+    return _finding("features", level, measured, "Leave them out: they add nothing.", idle.shape[0], 0)
+
+
+def _outliers(rows: Rows) -> Finding:
+    share = rows.gross / max(rows.total, 1)
+    measured = f"{rows.gross} of {rows.total} samples are far longer than all others ({share:.2%}, limit {SPOILED:.1%})"
+    remedy = "A fit leaves them out; find where they come from, and how many shorter ones there are."
+    return _finding("outliers", _above(share, (0.0, SPOILED)), measured, remedy, share, SPOILED)
+
+
+def _samples(view: View, n: int | None) -> Finding:
+    r = view.frame.dim
+    weights = tempering(view.squares).weights(view.squares)
+    weights = np.where(view.squares > CARRYING * np.mean(view.squares), weights, 0.0)  # others have no active atom
+    count = effective(weights) * (view.rows.total - view.rows.infinite - view.rows.gross) / view.rows.Y.shape[0]
+    more = n is not None and n > r
+    need = 2 * FEW_MORE * packed_dim(r) if more else 2 * FEW * r
+    enough = max(SUBSAMPLE * SHARE * r * r, need)
+    level = "ok" if count >= enough else "doubtful" if count >= need else "broken"
+    atoms = f"{n} atoms in " if more else ""
+    measured = f"{count:.0f} effective samples for {atoms}{r} dimensions; at least {need}, better {enough:.0f}"
+    remedy = "More samples, or fewer features: leave some out, or project to the leading principal components."
+    return _finding("samples", level, measured, remedy, count, need)
+
+
+def _condition(view: View) -> Finding:
+    unit = np.sqrt(np.where(view.rows.variance > 0, view.rows.variance, 1.0))
+    inverse = np.linalg.norm(view.whole.forward * unit[:, None], axis=0)
+    condition = float(np.max(inverse) / np.min(inverse))
+    precision = max(float(np.finfo(np.float64).eps), view.rows.covariance.rounding**2)
+    lost = precision * condition**2
+    limit = float(np.sqrt(LOST[1] / precision))
+    d = view.rows.Y.shape[1]
+    measured = f"condition number {condition:.2g} in {view.whole.dim} of {d} directions that vary, limit {limit:.1g}"
+    remedy = "Leave out features that are nearly sums of others, or store the samples in float64."
+    return _finding("condition", _above(lost, LOST), measured, remedy, condition, limit)
+
+
+def _structure(view: View) -> Finding:
+    score = view.structure
+    level = "broken" if score <= SIGNIFICANT else "ok"
+    measured = (
+        f"directions differ by {score:.1f} standard deviations from a cloud without atoms, limit {SIGNIFICANT:.0f}"
+    )
+    remedy = (
+        "No direction stands out: coefficients are Gaussian or too dense, or noise drowns them. Denoise or filter, "
+        "look at increments or other features, or take far more samples."
+    )
+    return _finding("structure", level, measured, remedy, score, SIGNIFICANT)
+
+
+def _directions(view: View) -> Finding:
+    k, n = view.S.shape
+    # Standard errors of Gaussian samples: of the kurtosis, and of E log cosh, which also sees what has none.
+    plain = np.abs(view.kurtosis) <= SIGNIFICANT * np.sqrt(24 / k)
+    plain &= np.abs(from_gaussian(view.S)) <= SIGNIFICANT * LOG_COSH_SPREAD / np.sqrt(k)
+    count = int(np.sum(plain))
+    median = float(np.median(view.kurtosis))
+    measured = f"{count} of {n} directions look Gaussian, 1 can be told apart; median excess kurtosis {median:.2g}"
+    remedy = "What lies in them is noise or a mixture: ask for fewer components, or reduce the noise."
+    return _finding("directions", "doubtful" if count > 1 else "ok", measured, remedy, count, 1)
+
+
+def _tails(view: View) -> Finding:
+    fourth = np.sort(view.squares**2)
+    few = int(FEWEST * fourth.shape[0])
+    if not few:
+        return _finding("tails", "ok", f"not looked at: fewer than {1 / FEWEST:.0f} samples", "", np.nan, HELD_BY_FEW)
+    share = float(np.sum(fourth[-few:]) / np.sum(fourth))
+    measured = f"the longest {FEWEST:.1%} of the samples make {share:.0%} of the fourth moment, limit {HELD_BY_FEW:.0%}"
+    remedy = "Leave temperature at None, whose weights bound long samples, or clip them; look for outliers."
+    return _finding("tails", "doubtful" if share > HELD_BY_FEW else "ok", measured, remedy, share, HELD_BY_FEW)
+
+
+def _symmetry(view: View) -> Finding:
+    values, scores = skewness(view.S)
+    skewed = (np.abs(values) > SKEW) & (np.abs(scores) > SIGNIFICANT)
+    share = float(np.mean(skewed))
+    largest = float(np.max(np.abs(values[skewed]), initial=0.0))
+    measured = (
+        f"{int(np.sum(skewed))} of {values.shape[0]} sources are skewed by more than {SKEW}, limit {MANY_SKEW:.0%}"
+    )
+    measured += f"; the most by {largest:.2g}" if largest else ""
+    remedy = (
+        "Signs are not independent of magnitudes. Take differences of samples that are independent of each other, or "
+        "temperature=0, and do not rely on certificates."
+    )
+    return _finding("symmetry", _above(share, (0.0, MANY_SKEW)), measured, remedy, share, MANY_SKEW)
+
+
+def _together(view: View, n: int | None, stationary: Finding) -> Finding:
+    why = "more atoms than dimensions" if n is not None and n > view.frame.dim else ""
+    why = why or ("" if view.structure > SIGNIFICANT else "no atoms to look at")
+    why = why or ("" if stationary.holds else "stretches of rows differ, and so do energies")
+    if why:
+        return _finding("together", "ok", f"not looked at: {why}", "", np.nan, TIED)
+    correlation, tau, count = tied(view.S)
+    level, apart = "ok", ""
+    if correlation > TIED:
+        # In a group, weights tell atoms apart where some samples have few active ones; what they can not, nothing can.
+        r = view.frame.dim
+        result = untangle(view.cloud, Certified(np.zeros((0, r)), np.zeros(0)), view.rng)
+        level = "broken" if result.tangled else "doubtful"
+        apart = f"; {result.certified.atoms.shape[0]} of {r} can be told apart"
+    measured = (
+        f"{count} groups occur together, energies correlate by {correlation:.2f}, limit {TIED}; tau {tau:.2f}{apart}"
+    )
+    remedy = (
+        "More samples, above all such with few active atoms, or look for each group as a subspace. If there are more "
+        "atoms than dimensions, say how many."
+    )
+    return _finding("together", level, measured, remedy, correlation, TIED)
+
+
+def _noise(view: View) -> Finding:
+    r, rank = view.frame.dim, view.whole.dim
+    if r == rank:
+        return _finding("noise", "ok", "no floor of equal eigenvalues shows it", "", np.nan, QUIET)
+    spectrum = view.frame.spectrum
+    floor = float(np.mean(spectrum[r:rank]))
+    ratio = 10 * np.log10(float(np.mean(spectrum[:r])) / floor - 1)
+    measured = f"{ratio:.1f} dB of signal over noise in the {r} directions above the floor, limit {QUIET:.0f} dB"
+    remedy = "Average or filter; atoms that are not orthogonal are biased by noise, whatever the number of samples."
+    return _finding("noise", "doubtful" if ratio < QUIET else "ok", measured, remedy, ratio, QUIET)
+
+
+def _serial(view: View) -> Finding:
+    value, pairs = neighbours(view.S, view.rows.index)
+    if not pairs:
+        return _finding("serial", "ok", "not looked at: no two rows follow each other", "", np.nan, CORRELATED[1])
+    chance = DEVIATION / np.sqrt(pairs)
+    level = _above(value, (max(CORRELATED[0], chance), max(CORRELATED[1], chance)))
+    measured = f"a row and the one after it correlate by up to {value:.2f}, limit {CORRELATED[1]}"
+    remedy = "Halves of the samples are not independent, and certificates too high: keep every k-th row only."
+    return _finding("serial", level, measured, remedy, value, CORRELATED[1])
+
+
+def _stationary(view: View, serial: Finding) -> Finding:
+    score = changes(spaced(view.Z, ORDERED[0]))
+    score = changes(spaced(view.Z, ORDERED[1])) if score > HINT else score
+    level = _above(score, CHANGED)
+    if level == "broken" and serial.level != "ok":
+        level = "doubtful"  # neighbours are alike: so are stretches
+    measured = f"{EPOCHS} stretches of rows differ by {score:.1f} standard deviations, limit {CHANGED[1]:.0f}"
+    remedy = "Learn from each stretch by itself, or subtract what drifts."
+    return _finding("stationary", level, measured, remedy, score, CHANGED[1])
+
+
+def _certificates(learned: Learned) -> Finding:
+    share = float(np.mean(is_certified(learned.certificates)))
+    level = "ok" if share == 1 else "doubtful" if share >= 0.5 else "broken"
+    n, count, tau = learned.certificates.shape[0], learned.report.effective, learned.report.tau
+    measured = f"{share:.0%} of {n} atoms certified, limit 50%; {count:.0f} effective samples, tau {tau:.2f}"
+    return _finding("certificates", level, measured, learned.status.remedy, share, 0.5)
+
+
+def _span(view: View, learned: Learned) -> Finding:
+    frame = learned.frame
+    Y = view.rows.Y.astype(np.float64) - frame.mean
+    rest = Y - Y @ frame.forward @ frame.backward
+    total = float(np.sum(Y**2))
+    before = max(0.0, 1 - float(np.sum(frame.backward**2) / np.sum(frame.spectrum)))
+    outside = float(np.sum(rest**2)) / total if total > 0 else 0.0
+    measured = (
+        f"{outside:.1%} of the energy is outside of the atoms, limit {before:.1%} as in the fit and {OUTSIDE[1]:.0%}"
+    )
+    remedy = "The samples have directions that the dictionary has not: learn it again."
+    return _finding("span", _above(outside - before, OUTSIDE), measured, remedy, outside - before, OUTSIDE[1])
+
+
+def _scale(view: View, learned: Learned) -> Finding:
+    Z = learned.frame.whiten(view.rows.Y, np.float64)
+    values = np.linalg.eigvalsh(Z.T @ Z / Z.shape[0])
+    peak = max(float(np.max(learned.kurtosis)), 0.0) + 2
+    error = 1 + SIGNIFICANT * np.sqrt(peak * Z.shape[1] / Z.shape[0])
+    factor = float(max(values[-1], 1 / max(values[0], np.finfo(np.float64).tiny))) / error
+    measured = (
+        f"variances changed by a factor of {factor * error:.2g}, limit {STRETCHED[1]} times the {error:.2g} of chance"
+    )
+    remedy = "The samples come from another distribution: learn the dictionary again."
+    return _finding("scale", _above(factor, STRETCHED), measured, remedy, factor, STRETCHED[1])
+
+
+def _codes(view: View, learned: Learned) -> Finding:
+    codes = (view.rows.Y.astype(np.float64) - np.mean(view.rows.Y, axis=0)) @ learned.unmixing.T
+    new = kurtosis(codes, np.ones(codes.shape[0])) - 3
+    now, before = (float(np.median(np.abs(x))) for x in (new, learned.kurtosis))
+    ratio = now / before if before > 0 else 1.0
+    level = LEVELS[int(ratio < FADED[0]) + int(ratio < FADED[1])]
+    measured = (
+        f"median kurtosis of the codes {now:.2g}, {before:.2g} in the fit; ratio {ratio:.2f}, limit {FADED[1]:.2f}"
+    )
+    remedy = "The atoms do not make these samples sparse: learn the dictionary again."
+    return _finding("codes", level, measured, remedy, ratio, FADED[1])

@@ -1,0 +1,299 @@
+"""Diagnosis: each finding on samples that break its assumption, and on samples that do not."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+import quartic
+from quartic.algorithms.assume import changes, neighbours, skewness, spaced, tied, uniformity
+from quartic.datasets import COEFFICIENTS, SUPPORTS, nice_samples
+from quartic.diagnosis import diagnose, looked_at
+
+M, D = 2000, 8
+MODELS = {"dictionary": quartic.SpectralDictionaryLearning, "ica": quartic.SpectralICA}
+
+
+def good(seed, **options):
+    return nice_samples(M, D, random_state=seed, **options)
+
+
+def mixed(codes, rng):
+    return codes @ rng.standard_normal((codes.shape[1], codes.shape[1]))
+
+
+def elliptical(rng):
+    return mixed(rng.standard_normal((M, D)) / np.sqrt(rng.chisquare(3, (M, 1)) / 3), rng)
+
+
+# Nothing is named where nothing is wrong
+
+
+@pytest.mark.parametrize("supports", SUPPORTS)
+@pytest.mark.parametrize("coefficients", COEFFICIENTS)
+def test_good_samples(supports, coefficients, seed):
+    noise = {"snr": 10.0, "dictionary": "orthonormal"} if seed % 2 else {}
+    data = good(seed, supports=supports, coefficients=coefficients, **noise)
+    found = diagnose(data.samples, random_state=seed)
+    assert found.ok, found
+    assert all(finding.holds and finding.measured for finding in found.findings)
+
+
+@pytest.mark.parametrize("draw", ["uniform", "laplace"])
+def test_independent_components_without_zeros_are_good(draw, rng):
+    assert diagnose(mixed(getattr(rng, draw)(size=(M, D)), rng)).ok
+
+
+def test_more_atoms_than_dimensions_are_good(seed):
+    data = nice_samples(8000, 12, 8, p=0.08, random_state=seed)
+    assert diagnose(data.samples).ok
+    found = diagnose(data.samples, n_components=12)
+    assert found.ok
+    assert "more atoms than dimensions" in found["together"].measured
+    assert found["samples"].limit > diagnose(data.samples)["samples"].limit
+
+
+# What is wrong is named
+
+
+BROKEN = {
+    "samples": lambda rng: nice_samples(4 * 16, 16, random_state=rng).samples,
+    "structure": lambda rng: mixed(rng.standard_normal((M, D)), rng),
+    "outliers": lambda rng: nice_samples(M, D, outliers=0.02, random_state=rng).samples,
+    "condition": lambda rng: nice_samples(M, D, condition=1e9, random_state=rng).samples,
+    "symmetry": lambda rng: mixed(np.abs(good(rng, coefficients="gaussian").codes), rng),
+    "together": lambda rng: mixed(
+        np.repeat(rng.random((5000, 2)) < 0.1, 4, axis=1) * rng.standard_normal((5000, D)), rng
+    ),
+    "serial": lambda rng: mixed(lfilter([1.0], [1.0, -0.9], rng.laplace(size=(M, D)), axis=0), rng),
+    "stationary": lambda rng: np.concatenate([good(rng, dictionary="orthonormal").samples for _ in range(2)]),
+}
+
+
+@pytest.mark.parametrize("code", BROKEN)
+def test_the_broken_assumption_is_named_and_no_other(code, rng):
+    found = diagnose(BROKEN[code](rng))
+    assert found.broken == [code], found
+    assert not found.ok
+    assert not found[code].holds
+    assert found[code].remedy
+
+
+def test_heavy_tails_without_structure(rng):
+    assert diagnose(elliptical(rng)).broken == ["structure"]
+
+
+def test_what_makes_doubtful_and_is_no_obstacle(seed, rng):
+    Y = good(seed).samples
+    constant, copied = (np.column_stack((Y, column)) for column in (np.full(M, 3.0), 2 - Y[:, 1]))
+    for X in (constant, copied):
+        found = diagnose(X)
+        assert found.ok
+        assert found["features"].measured.endswith(str(D))
+        assert "features" in found.doubtful
+    assert "outliers" in diagnose(good(seed, outliers=0.001).samples).doubtful
+    few = diagnose(nice_samples(1200, 32, random_state=seed).samples)
+    assert (few.ok, "samples" in few.doubtful) == (True, True)
+    codes = np.column_stack((good(seed).codes[:, :5], rng.standard_normal((M, 3))))
+    assert diagnose(mixed(codes, rng)).doubtful == ["directions"]
+    heavy = rng.laplace(size=(M, D))
+    heavy[:4] *= 5 * np.quantile(np.linalg.norm(heavy, axis=1), 0.995) / np.linalg.norm(heavy[:4], axis=1)[:, None]
+    assert diagnose(rng.permutation(heavy)).doubtful == ["tails"]
+    tied = nice_samples(3 * M, D, supports="blocks", group=4, cooccurrence=0.5, random_state=seed)
+    assert diagnose(tied.samples).doubtful == ["together"]
+
+
+def test_noise_is_measured_where_a_floor_shows_it(seed):
+    def ratio(snr):
+        data = nice_samples(M, 3, 12, snr=snr, dictionary="orthonormal", random_state=seed)
+        return diagnose(data.samples)["noise"]
+
+    # All of the signal is in 3 of the 12 directions: four times the ratio there.
+    assert ratio(10.0).value == pytest.approx(10 + 10 * np.log10(4), abs=1)
+    assert ratio(10.0).level == "ok"
+    assert ratio(-3.0).level == "doubtful"
+    assert np.isnan(diagnose(good(seed).samples)["noise"].value)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_values_that_are_not_finite(value, seed):
+    Y = good(seed).samples
+    Y[5, 2] = value
+    found = diagnose(Y)
+    assert found.broken == ["finite"]
+    assert found["finite"].measured == f"1 of {M} samples hold values that are not finite"
+    assert found.looked == M - 1
+    assert diagnose(np.full((4, 2), value)).broken == ["finite", "samples"]
+
+
+def test_degenerate_samples():
+    assert diagnose(np.zeros((5, 3))).broken == ["features"]
+    assert diagnose(np.zeros((0, 3))).broken == ["samples"]
+    assert diagnose(np.ones((1, 3))).broken == ["samples"]
+    assert diagnose(1e200 * good(0).samples).broken == ["magnitude"]
+    assert "samples" in diagnose(np.random.default_rng(0).standard_normal((6, 30))).broken
+    assert diagnose(np.random.default_rng(0).laplace(size=(M, 1))).ok
+
+
+@pytest.mark.parametrize(("Y", "said"), [(np.zeros(4), "shape"), (np.zeros((4, 2), dtype=complex), "complex128")])
+def test_no_samples_are_refused(Y, said):
+    with pytest.raises(ValueError, match=said):
+        diagnose(Y)
+
+
+def test_whole_numbers_and_other_precisions(seed):
+    Y = good(seed).samples
+    assert diagnose(np.round(1000 * Y).astype(int)).ok
+    assert diagnose(Y.astype(np.float32)).ok
+    limits = [diagnose(X)["condition"].limit for X in (Y, Y.astype(np.float32))]
+    assert limits[0] > 5 * limits[1]
+
+
+def test_other_libraries(xp):
+    Y = good(0).samples
+    assert diagnose(xp.asarray(Y)).as_dict()["findings"] == diagnose(Y).as_dict()["findings"]
+
+
+def test_large_samples_are_looked_at_in_runs(seed):
+    Y = np.arange(100_000.0)[:, None] * np.ones(2)
+    index = looked_at(Y).index
+    assert index.shape[0] == 1 << 14
+    assert (index[0], index[-1]) == (0, 99_999)
+    assert np.mean(np.diff(index) == 1) > 0.99
+
+
+def test_dask_collections(seed):
+    da = pytest.importorskip("dask.array")
+    data = nice_samples(M, D, random_state=seed, outliers=0.02)
+    found = diagnose(da.from_array(data.samples, chunks=(700, D)))
+    assert found.broken == ["outliers"]
+    assert found.samples == M
+    assert found["outliers"].value == diagnose(data.samples)["outliers"].value
+
+
+# The report
+
+
+def test_a_diagnosis_speaks(seed):
+    found = diagnose(elliptical(np.random.default_rng(seed)))
+    lines = found.summary().splitlines()
+    assert lines[0] == f"{M} samples of {D} features, {M} looked at"
+    assert lines[1] == found.verdict
+    assert "1 broken (structure)" in found.verdict
+    assert lines[3].startswith("broken    structure ")
+    assert "->" in lines[4]
+    assert found.verdict in repr(found)
+    assert str(found) == found.summary()
+    loaded = json.loads(json.dumps(found.as_dict()))
+    assert loaded["broken"] == ["structure"]
+    assert {finding["code"] for finding in loaded["findings"]} == {finding.code for finding in found.findings}
+    with pytest.raises(KeyError, match="nonsense: there are finite"):
+        found["nonsense"]
+    with pytest.raises(AttributeError):
+        found.samples = 3
+
+
+def test_nothing_to_say(seed):
+    assert "Nothing speaks against" in diagnose(good(seed).samples).summary()
+
+
+def test_one_seed_one_answer(seed):
+    Y = good(seed, supports="blocks", snr=10.0).samples
+    assert diagnose(Y, random_state=seed).as_dict() == diagnose(Y, random_state=seed).as_dict()
+
+
+# Models
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_before_and_after_a_fit(kind, seed):
+    Y = nice_samples(2 * M, D, snr=20.0, dictionary="orthonormal", random_state=seed).samples
+    model = MODELS[kind]()
+    before = model.diagnose(Y[:M])
+    assert before.as_dict() == diagnose(Y[:M]).as_dict()
+    model.fit(Y[:M])
+    after = model.diagnose(Y[M:])
+    assert after.ok
+    assert {f.code for f in after.findings} - {f.code for f in before.findings} == {
+        "certificates", "span", "scale", "codes",
+    }  # fmt: skip
+    assert after["certificates"].value == np.mean(model.certified_)
+
+
+def test_samples_of_another_kind_are_named(seed):
+    few = {"dictionary": "orthonormal", "random_state": seed}
+    narrow = quartic.SpectralDictionaryLearning().fit(nice_samples(M, 3, 10, **few).samples)
+    other = nice_samples(M, 3, 10, dictionary="orthonormal", random_state=seed + 1000).samples
+    assert "span" in narrow.diagnose(other).broken
+    model = quartic.SpectralDictionaryLearning().fit(nice_samples(M, D, **few).samples)
+    other = nice_samples(M, D, dictionary="orthonormal", random_state=seed + 1000).samples
+    assert model.diagnose(other).broken == ["codes"]
+    assert model.diagnose(3 * nice_samples(M, D, **few).samples).broken == ["scale"]
+
+
+@pytest.mark.filterwarnings("ignore::quartic.DecompositionWarning")
+def test_certificates_that_are_missing_are_named(rng):
+    Y = rng.standard_normal((300, 4))
+    assert {"structure", "certificates"} <= set(quartic.SpectralICA(4).fit(Y).diagnose(Y).broken)
+
+
+def test_other_features_are_refused(seed):
+    model = quartic.SpectralDictionaryLearning().fit(good(seed).samples)
+    with pytest.raises(ValueError, match=f"Y has 3 features, but {D} were learned from"):
+        model.diagnose(good(seed).samples[:, :3])
+
+
+# The figures
+
+
+def test_uniformity_is_a_score_for_every_elliptical_distribution():
+    rng = np.random.default_rng(0)
+    for scale in (1.0, np.sqrt(rng.chisquare(3, (500, 1))), np.exp(2 * rng.standard_normal((500, 1)))):
+        scores = [uniformity(mixed(rng.standard_normal((500, 6)) / scale, rng)) for _ in range(10)]
+        assert np.max(np.abs(scores)) < 5
+        assert 0.3 < np.std(scores) < 2
+    assert uniformity(mixed(rng.laplace(size=(1000, 6)), rng)) > 5
+    assert uniformity(mixed(rng.uniform(-1, 1, size=(1000, 6)), rng)) > 5
+    assert uniformity(np.ones((5, 1))) == np.inf
+
+
+def test_changes_sees_means_variances_and_axes(rng):
+    Z = rng.laplace(size=(2000, 4)) * (rng.random((2000, 4)) < 0.2)
+    late = np.arange(2000)[:, None] >= 1000
+    turned = Z @ np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    assert changes(Z) < 6
+    for other in (Z + 0.5, Z * [5, 5, 1, 1], turned):
+        assert changes(np.where(late, other, Z)) > 6
+    assert changes(Z[:10]) == 0
+
+
+def test_skewness_is_a_score_under_random_signs(rng):
+    S = rng.exponential(size=(4000, 3)) - 1
+    values, scores = skewness(S)
+    np.testing.assert_allclose(values, 2, atol=0.7)
+    assert np.all(scores > 5)
+    assert np.all(np.abs(skewness(S * rng.choice([-1, 1], S.shape))[1]) < 5)
+    assert np.all(skewness(np.zeros((5, 2)))[1] == 0)
+
+
+def test_neighbours_are_rows_that_follow_each_other(rng):
+    S = lfilter([1.0], [1.0, -0.8], rng.standard_normal((5000, 2)), axis=0)
+    assert neighbours(S, np.arange(5000))[0] == pytest.approx(0.8, abs=0.1)
+    assert neighbours(rng.permutation(S), np.arange(5000))[0] < 0.1
+    assert neighbours(S[::2], np.arange(0, 5000, 2)) == (0.0, 0)
+
+
+def test_tied_is_tau_where_the_axes_are_right(seed):
+    data = nice_samples(20_000, 8, supports="blocks", group=4, cooccurrence=0.5, random_state=seed)
+    correlation, tau, count = tied(data.codes / np.sqrt(0.1))
+    assert count == 2
+    assert tau == pytest.approx(0.5, abs=0.05)
+    assert correlation == pytest.approx((0.5 - 0.1) / (1 - 0.1), abs=0.05)
+    assert tied(nice_samples(5000, 8, random_state=seed).codes / np.sqrt(0.1)) == (0.0, 0.0, 0)
+
+
+def test_spaced_rows_come_from_all_over():
+    Z = np.arange(10.0)[:, None]
+    assert spaced(Z, 4)[:, 0].tolist() == [0, 3, 6, 9]
+    assert spaced(Z, 20) is Z
