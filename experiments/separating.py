@@ -35,13 +35,13 @@ from quartic.tensors.factored import FactoredTensor
 TITLE = "Errors that separate: the tensor power method fails"
 FOUND = 0.9  # squared correlation at which a component counts as found, or reached
 STEPS = 1000  # of the power method, at most: ten times as many as the benchmark's solver takes
-STILL = 1e-13  # 1 - <u, u_next>^2 at which a start has converged
+STILL = 1e-13  # |u_next - u|^2 at which a start stands still
 RESTARTS = {"n log n": 1, "6 n log n": 6, "100 n log n": 100}
 SHIFT = 0.5  # of the shifted map u -> T(u, u, u) + SHIFT u: beyond eps, so that signs never alternate
 SEEN = 10  # starts that reach a component, from which on their share is compared with the bound
 VECTORS = 1000  # eigenvectors of contractions that are tried as starts; arbitrary
 TILT = 0.05  # squared correlation of each component with the tilted subspace
-PARTS = 12  # subspaces of the error for n = d
+PARTS = 12  # subspaces of the error for n = d: few enough to attract, small enough to keep; by trial
 STARTS = {**{name: f"{name} random starts" for name in RESTARTS}, "solver": "6 n log n, deflated", "shifted": "shifted"}
 STARTS |= {
     "top": "top of contractions",
@@ -193,7 +193,6 @@ def ascend(problem: Problem, U: np.ndarray, shift: float = 0.0) -> tuple[np.ndar
             break
         before = U[active]
         U[active] = unit_rows(problem.cubes(before) + shift * before)
-        # From the difference: 1 - <u, u_next>^2 itself would be rounded to 1e-16.
         active = active[np.sum((U[active] - before) ** 2, axis=1) > STILL]
     return U, ~np.isin(np.arange(U.shape[0]), active)
 
@@ -239,7 +238,7 @@ def case(adversary: str, d: int, n: int, eps: float, seed: int, starts: int, eve
         "starts": starts,
         "hits": int(np.sum(at)),
         "astray": int(np.sum(~at & still)),
-        "moving": int(np.sum(~still)),
+        "moving": int(np.sum(~at & ~still)),
     }
     units = n * math.log(n)
     counts = {name: math.ceil(times * units) for name, times in RESTARTS.items()}
