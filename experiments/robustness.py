@@ -51,6 +51,9 @@ def found(d: int, family: str, eps: float, seed: int, names: tuple[str, ...]) ->
         except ImportError:
             row[name] = None
             continue
+        except np.linalg.LinAlgError:  # ALS meets singular systems
+            row[name] = 0.0
+            continue
         row[name] = quartic.metrics.match(planted.components, np.nan_to_num(U)).found(FOUND) / d
     return row
 
@@ -102,7 +105,7 @@ def measure(run: Run) -> dict[str, Any]:
     if run.quick:
         sizes, eps, ds, problems, steps = [(4, 1, tuple(METHODS)), (6, 1, most)], [0.2, 0.8], [4, 6, 9], 2, 6
     else:
-        sizes = [(6, 2, tuple(METHODS)), (8, 1, tuple(METHODS)), (20, 3, most), (30, 2, most)]
+        sizes = [(6, 2, tuple(METHODS)), (8, 1, tuple(METHODS)), (20, 2, most), (30, 2, most[:3])]
         eps, ds, problems, steps = [0.1, 0.3, 0.5, 0.7, 0.9], [8, 12, 16, 24, 32, 48, 64], 4, 9
     cases = [(d, f, e, s, names) for d, seeds, names in sizes[::-1] for f in ERRORS for e in eps for s in range(seeds)]
     values = run.each(found, cases)
