@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("quartic", "numpy", "scipy", "scikit-learn", "array-api-compat", "tensorly", "python-picard", "pyriemann")
+PACKAGES = (
+    "quartic",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "array-api-compat",
+    "tensorly",
+    "python-picard",
+    "pyriemann",
+    "cvxpy",
+)
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

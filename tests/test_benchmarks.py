@@ -6,7 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from quartic import PackedTensor
+from quartic.datasets import planted_tensor
+from quartic.metrics import match
 
 ROOT = Path(__file__).parent.parent
 if not (ROOT / "benchmarks").is_dir():
@@ -82,6 +87,26 @@ def test_a_solver_of_the_other_kind_is_refused():
     done = run("benchmarks", "--quick", "--only", "msp")
     assert done.returncode == 2
     assert "for dense there are quartic" in done.stderr
+
+
+def test_sum_of_squares_solves_its_program_and_refuses_what_is_too_large(monkeypatch):
+    pytest.importorskip("cvxpy")
+    monkeypatch.syspath_prepend(ROOT)
+    from benchmarks.solvers import sum_of_squares
+
+    planted = planted_tensor(5, 4, 0.5, "low-rank", random_state=0)
+    T, S = planted.packed, planted.packed - planted.error
+    X = sum_of_squares.relaxation(T, 4)
+    values = np.linalg.eigvalsh(X)
+    assert values[0] > -1e-6
+    assert values[-1] < 1 + 1e-6
+    assert np.trace(X) == pytest.approx(4, abs=1e-6)
+    full = PackedTensor(X).to_dense()
+    np.testing.assert_allclose(full, full.transpose(0, 2, 1, 3), atol=1e-9)
+    assert np.sum(T * X) >= np.sum(T * S) - 1e-6  # the planted components are feasible
+    assert match(planted.components, sum_of_squares.solve(planted.tensor, 4, 0)).found(0.95) == 4
+    with pytest.raises(ValueError, match=r"d up to 8.*got d = 9"):
+        sum_of_squares.solve(np.ones((9, 9, 9, 9)), 9, 0)
 
 
 FAILING = {
