@@ -169,6 +169,12 @@ def problems_of(data: dict[str, Any]) -> list[dict[str, Any]]:
     return [{**dict(zip(keys, problem, strict=True)), "tau": tau} for problem, tau in found.items()]
 
 
+def curve(data: dict[str, Any], key: str, method: str, problems: list[dict[str, Any]]) -> list[tuple[float, float]]:
+    """Some problems by their tau, ascending, with the mean over the seeds; empty for a method that is not installed."""
+    points = [(problem["tau"], mean(data, key, method=method, **problem)) for problem in problems]
+    return sorted((tau, share) for tau, share in points if share is not None)
+
+
 def tie(data: dict[str, Any], name: str) -> tuple[float, float]:
     """The last tau up to which the top of the spectrum of exact moments has the atoms exactly, and the one after it."""
     points = sorted((row["tau"], row["worst"]) for row in data["exact"] if row["pattern"] == name and not row["window"])
@@ -178,8 +184,8 @@ def tie(data: dict[str, Any], name: str) -> tuple[float, float]:
 
 def reach(data: dict[str, Any], method: str) -> float | None:
     """The largest tau up to which a method finds all atoms in every seed, over all supports; None if it was not run."""
-    shares = sorted((p["tau"], mean(data, "found", method=method, **p)) for p in problems_of(data))
-    if None in [share for _, share in shares]:
+    shares = curve(data, "found", method, problems_of(data))
+    if not shares:
         return None
     lost = [tau for tau, share in shares if share < 1]
     return max((tau for tau, _ in shares if not lost or tau < lost[0]), default=0.0)
@@ -263,14 +269,14 @@ def draw(data: dict[str, Any]) -> Any:
     for ax, (supports, coefficients) in zip(panels[1:], shown, strict=False):
         mine = [p for p in problems_of(data) if (p["supports"], p["coefficients"]) == (supports, coefficients)]
         for k, (method, look) in enumerate(looks.items()):
-            points = sorted((p["tau"], mean(data, "found", method=method, **p)) for p in mine)
-            if None not in [share for _, share in points]:
+            points = curve(data, "found", method, mine)
+            if points:
                 ax.plot(*zip(*points, strict=True), **{**look, "markersize": 11 - 1.2 * k})  # none hides all others
         ax.set_title(f"{supports}, {coefficients} coefficients")
     ax = panels[len(shown) + 1]
     for (supports, coefficients), look in figures.styles(shown).items():
         mine = [p for p in problems_of(data) if (p["supports"], p["coefficients"]) == (supports, coefficients)]
-        points = sorted((p["tau"], mean(data, "certified", method="quartic", **p)) for p in mine)
+        points = curve(data, "certified", "quartic", mine)
         ax.plot(*zip(*points, strict=True), **{**look, "label": f"{supports}, {coefficients}"})
     ax.set_title("quartic: certified")
     ax.legend(fontsize=7)
