@@ -285,7 +285,7 @@ def verdicts(data: dict[str, Any]) -> list[Verdict]:
 
 def draw(data: dict[str, Any]) -> Any:
     """The error against samples; samples for a small error against n; samples for all atoms against condition."""
-    figure, axes = figures.panels(1, 3, width=4.3, height=3.8)
+    figure, axes = figures.panels(1, 3, width=4.3, height=4.2)
     sizes = sorted({row["n"] for row in data["rows"]})
     shown = sizes[:: max(1, (len(sizes) - 1) // 2)][-3:]
     m = np.array(data["numbers"])
@@ -298,7 +298,8 @@ def draw(data: dict[str, Any]) -> Any:
     ax.loglog(m, bound(shown[-1], m), color="black", linewidth=2.5, label=f"proved, n = {shown[-1]}")
     ax.axhline(SMALL, color="grey", linewidth=1)
     ax.set(xlabel="samples m", ylabel="error, spectral norm (E x^4 = 1)", title="Error: independent supports, signs")
-    ax.legend(fontsize=7)
+    ax.set_ylim(bottom=1e-4)  # room for the legend
+    ax.legend(fontsize=7, loc="lower left")
 
     ax = axes[0, 1]
     keys = [(what, supports) for what in WHAT for supports in SUPPORTS]
@@ -325,6 +326,6 @@ def draw(data: dict[str, Any]) -> Any:
         ax.plot(missed, [data["most"]] * len(missed), linestyle="", **{k: look[k] for k in ("color", "marker")})
     ax.axhline(data["most"], color="grey", linewidth=1)
     ax.set(xlabel="condition number of the dictionary", ylabel="fewest samples for all atoms")
-    ax.set_title(f"Condition, n = {data['n']}; on the grey line: not reached")
+    ax.set_title(f"n = {data['n']}; grey line: not reached")
     ax.legend(fontsize=8)
     return figure
