@@ -42,6 +42,7 @@ from quartic.algorithms.certify import is_certified
 from quartic.diagnosis import Diagnosis, diagnose
 from quartic.dictionary import frame_for, learn, learn_from_moment, warn
 from quartic.distributed import Collection, chunk_by_chunk, collected, is_collection
+from quartic.export import save_safetensors
 from quartic.learned import Learned, LearningReport
 from quartic.moments import FourthMoment, Frame
 from quartic.result import Status
@@ -302,6 +303,12 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         return model
 
     @property
+    def _linear(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What turns samples into codes and back: unmixing, mixing, mean; on the host."""
+        kept = self.learned_
+        return kept.unmixing, kept.components.T, kept.mean
+
+    @property
     def _n_features_out(self) -> int:
         return self.n_components_
 
@@ -427,6 +434,32 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
             arrays["feature_names_in"] = np.asarray(names, dtype=str)
         arrays |= {**kept.frame.arrays(), "text": np.asarray(json.dumps(text))}
         save_arrays(path, type(self).__name__, arrays)
+
+    def to_safetensors(self, path: str | os.PathLike[str]) -> None:
+        """Export the linear unmixing as a ``safetensors`` file, for programs that do not know quartic.
+
+        It holds ``weight (n, d)`` and ``bias (n,)``, so that codes (or sources) are ``X @ weight.T + bias``, ``mixing
+        (d, n)`` and ``mean (d,)`` for the way back, and ``certificates (n,)``.  Codes of exactly sparse data are set
+        to zero below a threshold by ``transform``; here they are not.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Examples
+        --------
+        >>> import os, tempfile, quartic
+        >>> from safetensors.numpy import load_file
+        >>> data = quartic.datasets.nice_samples(2000, 5, random_state=0)
+        >>> model = quartic.SpectralICA().fit(data.samples)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.to_safetensors(os.path.join(folder, "model.safetensors"))
+        ...     parts = load_file(os.path.join(folder, "model.safetensors"))
+        >>> bool(np.allclose(data.samples @ parts["weight"].T + parts["bias"], model.transform(data.samples)))
+        True
+        """
+        check_is_fitted(self)
+        save_safetensors(type(self).__name__, self.learned_, self._linear, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -632,12 +665,12 @@ class SpectralICA(_SpectralEstimator):
 
     def _store(self, learned: Learned, samples: int, like: Array = None) -> None:
         super()._store(learned, samples, like)
-        unmixing, mixing, mean = self._model
+        unmixing, mixing, mean = self._linear
         self._put(like, components_=unmixing, mixing_=mixing, mean_=mean, whitening_=learned.frame.forward.T)
 
     @property
-    def _model(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Unmixing matrix, mixing matrix and mean, on the host."""
+    def _linear(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What turns samples into sources and back: unmixing, mixing, mean; on the host."""
         kept = self.learned_
         mean = kept.mean if kept.overcomplete else kept.frame.mean
         return kept.unmixing / kept.spread[:, None], kept.components.T * kept.spread, mean
@@ -650,7 +683,7 @@ class SpectralICA(_SpectralEstimator):
         """
         self._ready(X, "transform")
         if self.transform_algorithm is None and not self.learned_.overcomplete:
-            unmixing, _, mean = self._model
+            unmixing, _, mean = self._linear
             return self._projected(X, mean, unmixing, None)
         codes = self._codes(X)
         return codes / from_numpy(self.learned_.spread, codes, codes.dtype)
@@ -659,7 +692,7 @@ class SpectralICA(_SpectralEstimator):
     def inverse_transform(self, X: Any) -> Array:
         """Samples from sources: ``X @ mixing_.T + mean_``."""
         self._ready(X, "inverse_transform")
-        _, mixing, mean = self._model
+        _, mixing, mean = self._linear
         return self._restored(X, mixing.T, mean)
 
 

@@ -32,6 +32,7 @@ from quartic.cli.common import (
     complain,
     silence_stdout,
 )
+from quartic.cli.completion import add as add_completion
 from quartic.cli.decompose import add as add_decompose
 from quartic.cli.demo import add as add_demo
 from quartic.cli.learn import add as add_learn
@@ -84,4 +85,5 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for add in (add_decompose, add_check, add_learn, add_transform, add_moments, add_demo):
         add(commands)
+    add_completion(commands, _parser)
     return parser

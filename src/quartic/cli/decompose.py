@@ -26,6 +26,7 @@ from quartic.cli.common import (
     writing,
 )
 from quartic.cli.files import open_tensor
+from quartic.cli.terminal import present
 from quartic.decomposition import decompose
 from quartic.result import Decomposition
 
@@ -107,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say(to_json(as_json(result)))
     else:
-        say("\n".join([result.summary(), *([""] if written else []), *written]))
+        present(result, result.summary(), written)
     return verdict(result.status)
 
 

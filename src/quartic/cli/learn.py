@@ -27,6 +27,7 @@ from quartic.cli.common import (
 from quartic.cli.files import SAMPLES
 from quartic.cli.moments import load
 from quartic.cli.scale import DATA, add_scale, has_options, samples
+from quartic.cli.terminal import present
 from quartic.estimators import SpectralDictionaryLearning, SpectralICA
 from quartic.moments import FourthMoment
 
@@ -127,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say(to_json(as_json(model)))
     else:
-        say("\n".join([summary(model), *([""] if written else []), *written]))
+        present(model, summary(model), written)
     return verdict(model.status_)
 
 

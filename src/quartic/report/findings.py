@@ -22,6 +22,7 @@ VERDICTS = {  # of each code of a status, for a reader in a hurry
     "contradiction": "The error bound that was given does not hold",
     "nothing": "Nothing was found",
 }
+LARGEST = 3  # entries of a component that a table names
 NAMED = 12  # components that a note names one by one; arbitrary
 ASYMMETRIC = 1e-3  # of its norm: an input that is less symmetric than that may not be what was meant; arbitrary
 
@@ -113,6 +114,21 @@ class Findings:
     def counted(self, n: int) -> str:
         """So many components, as the subject calls them."""
         return f"{n} {self.noun}{'' if n == 1 else 's'}"
+
+    def columns(self, truth: Any = None) -> dict[str, list[str]]:
+        """A table of the components: heading and cells of each column after the index."""
+        sizes = [f"{100 * x:.2f} %" if self.is_model else f"{x:#.4g}" for x in self.sizes]
+        columns = {"Energy" if self.is_model else "Weight": sizes, "Certificate": _numbers(self.certificates, ".4f")}
+        if self.uncertainty is not None and self.kurtosis is not None:
+            columns["Uncertainty"] = _numbers(self.uncertainty, ".1e")
+            columns["Kurtosis"] = _numbers(self.kurtosis, ".2f")
+        if truth is not None:
+            matched = self.matched(truth)
+            squared = dict(zip(matched.rows.tolist(), matched.squared.tolist(), strict=True))
+            columns["With the truth"] = [f"{squared[i]:.4f}" if i in squared else "-" for i in range(len(sizes))]
+        columns["Certified"] = ["yes" if good else "no" for good in self.certified]
+        columns["Largest entries"] = [_largest(row, self.names) for row in self.components]
+        return columns
 
     def matched(self, truth: Any) -> Match:
         """The components against true ones: an array of rows, or an object of ``quartic.datasets`` that has them."""
@@ -246,3 +262,13 @@ def _words(value: Any) -> str:
         return str(value)
     shape = value.shape if hasattr(value, "shape") else np.shape(value)
     return f"given, of shape {tuple(shape)}" if shape else f"given, a {type(value).__name__}"
+
+
+def _numbers(values: np.ndarray, form: str) -> list[str]:
+    return [format(x, form) for x in values.tolist()]
+
+
+def _largest(row: np.ndarray, names: Sequence[str] | None) -> str:
+    """The largest entries of a component, with the features they belong to."""
+    features = np.argsort(-np.abs(row), kind="stable")[:LARGEST]
+    return ", ".join(f"{names[i] if names else i}: {row[i]:.2f}" for i in features.tolist())

@@ -27,7 +27,6 @@ from quartic.report.markup import Html, escaped, joined, tag
 
 OPEN = 20  # rows of a table that are shown at once, the others on demand; arbitrary
 GLANCE = 10  # the same in a notebook
-LARGEST = 3  # entries of a component that the table names
 SIZE = (3.9, 2.9)  # inches of a figure: letters of 8 points are legible on a phone
 PACKAGES = ("numpy", "scipy", "scikit-learn", "matplotlib")
 # What figures are drawn in, for a dark page: as far from it as the colours themselves are from white.
@@ -238,7 +237,7 @@ def _components(found: Findings, truth: Any, most: int) -> Html:
     n = found.components.shape[0]
     if n == 0:
         return tag("p", f"No {found.noun} was found.")
-    columns = _columns(found, truth)
+    columns = found.columns(truth)
     first, rest = range(min(n, most)), range(min(n, most), n)
     order = "energy" if found.is_model else "weight"
     caption = f"{found.noun.capitalize()}s by {order}, the largest first" + (f"; {most} of {n}" if rest else "")
@@ -247,32 +246,6 @@ def _components(found: Findings, truth: Any, most: int) -> Html:
         return shown
     others = _table(found, columns, rest, f"The other {found.noun}s, {most} to {n - 1}")
     return joined(shown, tag("details", tag("summary", f"Show the other {found.counted(len(rest))}"), others))
-
-
-def _columns(found: Findings, truth: Any) -> dict[str, list[str]]:
-    """Heading and cells of each column after the index."""
-    sizes = [f"{100 * x:.2f} %" if found.is_model else f"{x:#.4g}" for x in found.sizes]
-    columns = {"Energy" if found.is_model else "Weight": sizes, "Certificate": _numbers(found.certificates, ".4f")}
-    if found.uncertainty is not None and found.kurtosis is not None:
-        columns["Uncertainty"] = _numbers(found.uncertainty, ".1e")
-        columns["Kurtosis"] = _numbers(found.kurtosis, ".2f")
-    if truth is not None:
-        matched = found.matched(truth)
-        squared = dict(zip(matched.rows.tolist(), matched.squared.tolist(), strict=True))
-        columns["With the truth"] = [f"{squared[i]:.4f}" if i in squared else "-" for i in range(len(sizes))]
-    columns["Certified"] = ["yes" if good else "no" for good in found.certified]
-    columns["Largest entries"] = [_largest(row, found.names) for row in found.components]
-    return columns
-
-
-def _numbers(values: np.ndarray, form: str) -> list[str]:
-    return [format(x, form) for x in values.tolist()]
-
-
-def _largest(row: np.ndarray, names: Sequence[str] | None) -> str:
-    """The largest entries of a component, with the features they belong to."""
-    features = np.argsort(-np.abs(row), kind="stable")[:LARGEST]
-    return ", ".join(f"{names[i] if names else i}: {row[i]:.2f}" for i in features.tolist())
 
 
 def _table(found: Findings, columns: Mapping[str, list[str]], rows: Iterable[int], caption: str) -> Html:

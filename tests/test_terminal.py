@@ -1,0 +1,84 @@
+"""The terminal: tables in colour, and scripts that complete commands."""
+
+import io
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import quartic
+from quartic.cli import main, terminal
+from quartic.report.findings import findings
+
+rich = pytest.importorskip("rich.console")
+
+
+class Screen(io.StringIO):
+    """Standard output that is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def shown(subject, written=()):
+    out = io.StringIO()
+    terminal.coloured(findings(subject), written, rich.Console(file=out, force_terminal=True, width=140))
+    return out.getvalue()
+
+
+def test_a_result_is_a_table_in_colour():
+    result = quartic.decompose(quartic.datasets.planted_tensor(8, 5, 0.1, random_state=0).tensor, random_state=0)
+    text = shown(result, ["result   file.npz"])
+    assert "\x1b[" in text
+    assert "5 components, 5 certified" in text
+    assert all(f"{value:.4f}" in text for value in result.certificates)
+    assert "file.npz" in text
+
+
+def test_names_from_the_data_are_no_markup():
+    pandas = pytest.importorskip("pandas")
+    data = quartic.datasets.nice_samples(2000, 3, random_state=0)
+    frame = pandas.DataFrame(data.samples, columns=["[red]a[/red]", "b", "c"])
+    assert "[red]a[/red]" in shown(quartic.SpectralDictionaryLearning().fit(frame))
+
+
+def test_long_tables_are_cut():
+    result = quartic.decompose(quartic.datasets.planted_tensor(24, 24, 0.1, random_state=0).tensor, random_state=0)
+    assert "... and 4 more" in shown(result)
+
+
+def test_a_terminal_gets_colour_and_a_pipe_does_not(tmp_path, monkeypatch):
+    np.save(tmp_path / "t.npy", quartic.datasets.planted_tensor(6, 3, 0.1, random_state=0).tensor)
+    for screen, coloured in ((Screen(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stdout", screen)
+        assert main(["decompose", str(tmp_path / "t.npy")]) == 0
+        assert ("Index" in screen.getvalue()) == coloured  # the heading of the coloured table
+        assert "3 components" in screen.getvalue()
+
+
+def test_without_rich_a_terminal_gets_text(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    np.save(tmp_path / "t.npy", quartic.datasets.planted_tensor(6, 3, 0.1, random_state=0).tensor)
+    screen = Screen()
+    monkeypatch.setattr(sys, "stdout", screen)
+    assert main(["decompose", str(tmp_path / "t.npy")]) == 0
+    assert "  component      weight  certificate" in screen.getvalue()
+
+
+def test_bash_completes_commands(tmp_path, capsys):
+    pytest.importorskip("shtab")
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    (tmp_path / "quartic").write_text(script)
+    ask = (
+        f"source {tmp_path / 'quartic'}; COMP_WORDS=(quartic dec); COMP_CWORD=1; _shtab_quartic; echo ${{COMPREPLY[*]}}"
+    )
+    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["decompose"], done.stderr
+
+
+def test_completion_asks_for_shtab_by_name(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["completion", "bash"]) == 2
+    assert "quartic[cli]" in capsys.readouterr().err
