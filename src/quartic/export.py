@@ -33,8 +33,8 @@ def save_safetensors(
     if learned.overcomplete:
         n, r = learned.components.shape[0], learned.frame.dim
         raise ValueError(
-            f"{n} atoms in {r} dimensions have codes that are not linear in the samples: there is no unmixing matrix to "
-            "export; use save, and transform."
+            f"{n} atoms in {r} dimensions have codes that are not linear in the samples: there is no unmixing matrix "
+            "to export; use save, and transform."
         )
     arrays: dict[str, Any] = {**linear_parts(*model), "certificates": learned.certificates}
     about = {"kind": kind, "quartic": quartic.__version__, "status": json.dumps(vars(learned.status))}
