@@ -77,6 +77,14 @@ class Finding:
         What to change; empty where nothing is wrong.
     value, limit : float
         The figure, and the limit from which on the assumption is broken, or doubtful where it can not be broken.
+
+    Examples
+    --------
+    >>> import quartic
+    >>> data = quartic.datasets.nice_samples(2000, 5, random_state=0)
+    >>> finding = quartic.diagnose(abs(data.codes) @ data.dictionary)["symmetry"]
+    >>> finding.level, finding.holds, finding.value > finding.limit
+    ('broken', False, True)
     """
 
     code: str
@@ -101,6 +109,15 @@ class Diagnosis:
     findings : tuple of Finding
     samples, looked, features : int
         Rows that there are, rows that most of it was measured on, and columns.
+
+    Examples
+    --------
+    >>> import numpy as np, quartic
+    >>> found = quartic.diagnose(np.random.default_rng(0).standard_normal((2000, 5)))
+    >>> found.ok, found.broken
+    (False, ['structure'])
+    >>> found["structure"].remedy.split(":")[0]
+    'No direction stands out'
     """
 
     findings: tuple[Finding, ...]
@@ -142,7 +159,15 @@ class Diagnosis:
         return f"Assumptions: {', '.join(said)}."
 
     def summary(self) -> str:
-        """A line for each finding, what is broken first, with its remedy below it."""
+        """A line for each finding, what is broken first, with its remedy below it.
+
+        Examples
+        --------
+        >>> import quartic
+        >>> found = quartic.diagnose(quartic.datasets.nice_samples(2000, 5, random_state=0).samples)
+        >>> found.summary().splitlines()[:2]
+        ['2000 samples of 5 features, 2000 looked at', 'Nothing speaks against the assumptions.']
+        """
         lines = [f"{self.samples} samples of {self.features} features, {self.looked} looked at", self.verdict, ""]
         width = max(len(finding.code) for finding in self.findings)
         for finding in sorted(self.findings, key=lambda finding: -LEVELS.index(finding.level)):
@@ -152,7 +177,16 @@ class Diagnosis:
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
-        """Numbers and strings, for a file."""
+        """Numbers and strings, for a file.
+
+        Examples
+        --------
+        >>> import json, quartic
+        >>> found = quartic.diagnose(quartic.datasets.nice_samples(2000, 5, random_state=0).samples)
+        >>> written = json.loads(json.dumps(found.as_dict()))
+        >>> written["ok"], written["samples"], written["findings"][0]["code"]
+        (True, 2000, 'finite')
+        """
         return {
             "ok": self.ok,
             "broken": self.broken,

@@ -246,7 +246,26 @@ class Collection(Samples):
         self.__dict__.pop("_survey", None)
 
     def fresh(self, *settings: Any) -> Collection:
-        """The same collection, to be read from the start, or from its checkpoint, for work with some settings."""
+        """The same collection, to be read from the start, or from its checkpoint.
+
+        Parameters
+        ----------
+        *settings : object
+            What the work depends on, besides the data: a checkpoint of other settings is refused.
+
+        Returns
+        -------
+        Collection
+
+        Examples
+        --------
+        >>> import dask.array as da, quartic
+        >>> X = da.from_array(quartic.datasets.nice_samples(1000, 4, random_state=0).samples, chunks=(300, 4))
+        >>> data = quartic.Collection(X)
+        >>> covariance = data.covariance()  # one pass
+        >>> data.passes, data.fresh().passes
+        (1, 0)
+        """
         out = copy.copy(self)
         out._start()
         out._client = _client()
@@ -380,7 +399,30 @@ class Collection(Samples):
     # Passes
 
     def total_of(self, task: Task, merge: Merge, *what: Any) -> Answer:
-        """One pass: what a task gives for each chunk, merged in a tree; ``what`` is all that the task depends on."""
+        """One pass: what a task gives for each chunk, merged in a tree.
+
+        Parameters
+        ----------
+        task : callable
+            From a :class:`quartic.passes.Piece` (``first`` row, ``rows``, ``weights``) to arrays by name.
+        merge : callable
+            From two answers to one.
+        *what : object
+            All that the task depends on: by it a checkpoint knows the pass.
+
+        Returns
+        -------
+        dict of str to array
+
+        Examples
+        --------
+        >>> import dask.array as da, numpy as np, quartic
+        >>> data = quartic.Collection(da.from_array(np.arange(12.0).reshape(6, 2), chunks=(4, 2)))
+        >>> def largest(piece):
+        ...     return {"largest": piece.rows.max(axis=0)}
+        >>> data.total_of(largest, lambda a, b: {"largest": np.maximum(a["largest"], b["largest"])})["largest"].tolist()
+        [10.0, 11.0]
+        """
         stage = None if self._checkpoint is None else self._checkpoint.begin(*what)
         done, sums = (0, None) if stage is None else (stage.done, stage.sums)
         for k in [] if stage is None else stage.skipped:

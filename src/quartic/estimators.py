@@ -97,6 +97,15 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> data = quartic.datasets.nice_samples(2000, 5, random_state=0)
+        >>> spoiled = np.append(data.samples, np.ones((5, 5)), axis=0)
+        >>> model = quartic.SpectralDictionaryLearning().fit(spoiled, sample_weight=np.repeat([1.0, 0.0], [2000, 5]))
+        >>> model.status_.code, quartic.metrics.match(data.components, model.components_).found()
+        ('complete', 5)
         """
         progress = Callbacks(self, X)
         with unchanged_on_failure(self):
@@ -143,6 +152,16 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import quartic
+        >>> data = quartic.datasets.nice_samples(2000, 5, random_state=0)
+        >>> model = quartic.SpectralDictionaryLearning()
+        >>> for batch in (data.samples[:1000], data.samples[1000:]):
+        ...     model = model.partial_fit(batch)
+        >>> model.n_samples_seen_, quartic.metrics.match(data.components, model.components_).found()
+        (2000, 5)
         """
         if is_collection(X):
             raise TypeError(
@@ -181,6 +200,15 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import quartic
+        >>> data = quartic.datasets.nice_samples(2000, 5, random_state=0)
+        >>> frame = quartic.Covariance().update(data.samples).frame()
+        >>> model = quartic.SpectralICA().fit_moment(quartic.FourthMoment(frame).update(data.samples))
+        >>> quartic.metrics.match(data.components, model.mixing_.T).found()
+        5
         """
         if not isinstance(moment, FourthMoment):
             raise TypeError(f"moment must be a FourthMoment; got {type(moment).__name__}.")
@@ -294,7 +322,21 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
             setattr(self, name, value if like is None else from_numpy(value, like))
 
     def to_numpy(self) -> Self:
-        """The same fitted model with NumPy arrays, whatever library and device it was fitted on."""
+        """The same fitted model with NumPy arrays, whatever library and device it was fitted on.
+
+        Returns
+        -------
+        estimator
+            A new one; this one is not changed.
+
+        Examples
+        --------
+        >>> import quartic
+        >>> data = quartic.datasets.nice_samples(2000, 5, random_state=0)
+        >>> model = quartic.SpectralDictionaryLearning().fit(data.samples)
+        >>> type(model.to_numpy().components_).__name__  # on the host, also after a fit on a GPU
+        'ndarray'
+        """
         check_is_fitted(self)
         model = copy.copy(self)
         model._store(self.learned_, self.n_samples_seen_)
@@ -371,7 +413,30 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
     def plot(
         self, path: str | os.PathLike[str] | None = None, *, truth: Any = None, shape: tuple[int, int] | None = None
     ) -> Any:
-        """A matplotlib figure of spectrum, certificates, uncertainties and groups; see :func:`quartic.report.plot`."""
+        """A matplotlib figure of spectrum, certificates, uncertainties and groups; see :func:`quartic.report.plot`.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            Where to write the figure; the suffix is the format.
+        truth : array-like of shape (m, n_features), or an object with such ``components``, optional
+            True atoms: found ones are shown against them.
+        shape : (int, int), optional
+            Of the images that the atoms are, which are then shown.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Examples
+        --------
+        >>> import quartic
+        >>> data = quartic.datasets.nice_samples(2000, 5, random_state=0)
+        >>> model = quartic.SpectralDictionaryLearning().fit(data.samples)
+        >>> figure = model.plot()  # model.plot("model.png") writes it to a file
+        >>> [ax.get_title("left") for ax in figure.get_axes()][:3]
+        ['Spectrum of the cumulant', 'Certificates', 'Uncertainty']
+        """
         check_is_fitted(self)
         from quartic.report import plot
 
@@ -385,7 +450,28 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         shape: tuple[int, int] | None = None,
         title: str | None = None,
     ) -> None:
-        """Write an HTML page, all at once or not at all; see :func:`quartic.report.write_report`."""
+        """Write an HTML page, all at once or not at all; see :func:`quartic.report.write_report`.
+
+        Parameters
+        ----------
+        path : str or path
+        truth : array-like of shape (m, n_features), or an object with such ``components``, optional
+            True atoms: found ones are shown against them.
+        shape : (int, int), optional
+            Of the images that the atoms are, which are then shown.
+        title : str, optional
+            What the page is about.
+
+        Examples
+        --------
+        >>> import os, tempfile, quartic
+        >>> data = quartic.datasets.nice_samples(2000, 5, random_state=0)
+        >>> model = quartic.SpectralDictionaryLearning().fit(data.samples)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.write_report(os.path.join(folder, "report.html"), truth=data)
+        ...     os.listdir(folder)
+        ['report.html']
+        """
         check_is_fitted(self)
         from quartic.report import write_report
 
@@ -403,6 +489,16 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         -------
         Diagnosis
             Its ``summary()`` is a line for each assumption (see ``docs/diagnosis.md``); nothing is changed here.
+
+        Examples
+        --------
+        >>> import quartic
+        >>> data = quartic.datasets.nice_samples(2000, 5, random_state=0)
+        >>> model = quartic.SpectralDictionaryLearning().fit(data.samples)
+        >>> model.diagnose(data.samples).ok
+        True
+        >>> model.diagnose(10 * data.samples).broken  # not what it was fitted to
+        ['scale']
         """
         learned = getattr(self, "learned_", None)
         return diagnose(X, n_components=self.n_components, learned=learned, random_state=self.random_state)
@@ -411,6 +507,20 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         """Write the fitted model to a ``.npz`` file, all at once or not at all; read it with :meth:`load`.
 
         The accumulated moments of ``partial_fit`` are not part of it: they have files of their own (``moment_.save``).
+
+        Parameters
+        ----------
+        path : str or path
+
+        Examples
+        --------
+        >>> import os, tempfile, quartic
+        >>> data = quartic.datasets.nice_samples(2000, 5, random_state=0)
+        >>> model = quartic.SpectralDictionaryLearning().fit(data.samples)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(os.path.join(folder, "model.npz"))
+        ...     os.listdir(folder)
+        ['model.npz']
         """
         check_is_fitted(self)
         kept = self.learned_
@@ -448,7 +558,7 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
 
         Examples
         --------
-        >>> import os, tempfile, quartic
+        >>> import os, tempfile, numpy as np, quartic
         >>> from safetensors.numpy import load_file
         >>> data = quartic.datasets.nice_samples(2000, 5, random_state=0)
         >>> model = quartic.SpectralICA().fit(data.samples)
@@ -463,7 +573,27 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what :meth:`save` wrote; nothing in the file is executed."""
+        """Read what :meth:`save` wrote; nothing in the file is executed.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        estimator
+
+        Examples
+        --------
+        >>> import os, tempfile, quartic
+        >>> data = quartic.datasets.nice_samples(2000, 5, random_state=0)
+        >>> model = quartic.SpectralDictionaryLearning().fit(data.samples)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(os.path.join(folder, "model.npz"))
+        ...     again = quartic.SpectralDictionaryLearning.load(os.path.join(folder, "model.npz"))
+        >>> bool((again.transform(data.samples) == model.transform(data.samples)).all())
+        True
+        """
         data = load_arrays(path, cls.__name__)
         with readable(path):
             text = json.loads(str(data["text"]))
@@ -600,13 +730,49 @@ class SpectralDictionaryLearning(_SpectralEstimator):
 
         Linear in ``X``, up to a threshold; where there are more atoms than dimensions, by orthogonal matching pursuit
         up to the tolerance that the refinement found, or by the ``transform_algorithm`` that was chosen.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or Dask array or dataframe
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            Of a Dask collection: a Dask array, computed later.
+
+        Examples
+        --------
+        >>> import quartic
+        >>> data = quartic.datasets.nice_samples(2000, 5, random_state=0)
+        >>> model = quartic.SpectralDictionaryLearning().fit(data.samples)
+        >>> codes = model.transform(data.samples)
+        >>> codes.shape, bool((codes != 0).sum() == (data.codes != 0).sum())  # exactly as sparse as the truth
+        ((2000, 5), True)
         """
         self._ready(X, "transform")
         return self._codes(X)
 
     @chunk_by_chunk("n_features_in_")
     def inverse_transform(self, X: Any) -> Array:
-        """Samples from codes: ``X @ components_ + mean_``."""
+        """Samples from codes: ``X @ components_ + mean_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components), or Dask array
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            Of a Dask array: a Dask array, computed later.
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> data = quartic.datasets.nice_samples(2000, 5, random_state=0)
+        >>> model = quartic.SpectralDictionaryLearning().fit(data.samples)
+        >>> bool(np.allclose(model.inverse_transform(model.transform(data.samples)), data.samples))
+        True
+        """
         self._ready(X, "inverse_transform")
         return self._restored(X, self.learned_.components, self.learned_.mean)
 
@@ -680,6 +846,23 @@ class SpectralICA(_SpectralEstimator):
         """Sources ``(n_samples, n_components)``, of variance 1 on the samples of the fit.
 
         Where there are more sources than sensors, or a ``transform_algorithm`` was chosen, by sparse codes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or Dask array or dataframe
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            Of a Dask collection: a Dask array, computed later.
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> data = quartic.datasets.nice_samples(2000, 5, random_state=0)
+        >>> model = quartic.SpectralICA().fit(data.samples)
+        >>> np.var(model.transform(data.samples), axis=0).round(6).tolist()
+        [1.0, 1.0, 1.0, 1.0, 1.0]
         """
         self._ready(X, "transform")
         if self.transform_algorithm is None and not self.learned_.overcomplete:
@@ -690,7 +873,27 @@ class SpectralICA(_SpectralEstimator):
 
     @chunk_by_chunk("n_features_in_")
     def inverse_transform(self, X: Any) -> Array:
-        """Samples from sources: ``X @ mixing_.T + mean_``."""
+        """Samples from sources: ``X @ mixing_.T + mean_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components), or Dask array
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            Of a Dask array: a Dask array, computed later.
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> data = quartic.datasets.nice_samples(2000, 5, random_state=0)
+        >>> model = quartic.SpectralICA().fit(data.samples)
+        >>> sources = model.transform(data.samples)
+        >>> sources[:, 0] = 0  # take one source out
+        >>> model.inverse_transform(sources).shape
+        (2000, 5)
+        """
         self._ready(X, "inverse_transform")
         _, mixing, mean = self._linear
         return self._restored(X, mixing.T, mean)

@@ -10,6 +10,8 @@ from scipy.optimize import linear_sum_assignment
 
 from quartic._arrays import to_numpy
 
+__all__ = ["Match", "match"]
+
 
 @dataclass(frozen=True)
 class Match:
@@ -26,6 +28,13 @@ class Match:
         Sign of the correlation of each matched pair.
     table : ndarray of shape (n_a, n_b)
         Squared correlation of every pair.
+
+    Examples
+    --------
+    >>> import quartic
+    >>> m = quartic.metrics.match([[1.0, 0.0], [0.0, 2.0]], [[0.0, -1.0], [3.0, 4.0], [1.0, 0.0]])
+    >>> m.columns.tolist(), m.signs.tolist(), m.table.shape
+    ([2, 0], [1.0, -1.0], (2, 3))
     """
 
     rows: np.ndarray
@@ -35,7 +44,24 @@ class Match:
     table: np.ndarray
 
     def found(self, threshold: float = 0.99) -> int:
-        """How many components of the first set have a partner of their own at ``threshold`` or better."""
+        """How many components of the first set have a partner of their own.
+
+        Parameters
+        ----------
+        threshold : float, default=0.99
+            Squared correlation from which on two components count as the same.
+
+        Returns
+        -------
+        int
+
+        Examples
+        --------
+        >>> import quartic
+        >>> m = quartic.metrics.match([[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [1.0, 3.0]])
+        >>> m.found(), m.found(0.8)  # the squared correlations are 1 and 0.9
+        (1, 2)
+        """
         return int(np.sum(self.squared >= threshold))
 
 
@@ -53,9 +79,9 @@ def match(A: Any, B: Any) -> Match:
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import numpy as np, quartic
     >>> A = np.eye(3)
-    >>> m = match(A, -A[[2, 0, 1]])
+    >>> m = quartic.metrics.match(A, -A[[2, 0, 1]])
     >>> m.columns.tolist(), m.found()
     ([1, 2, 0], 3)
     """

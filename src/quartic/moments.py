@@ -154,10 +154,10 @@ class Covariance(_Accumulator):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import numpy as np, quartic
     >>> Y = np.random.default_rng(0).standard_normal((1000, 3))
-    >>> parts = [Covariance().update(Y[:400]), Covariance().update(Y[400:], index=400)]
-    >>> bool(np.allclose(parts[0].merge(parts[1]).covariance, np.cov(Y.T, bias=True)))
+    >>> covariance = quartic.Covariance().update(Y[:400]).update(Y[400:])
+    >>> bool(np.allclose(covariance.covariance, np.cov(Y.T, bias=True)))
     True
     """
 
@@ -178,6 +178,17 @@ class Covariance(_Accumulator):
         sample_weight : array-like of shape (m,), optional
         index : int or array-like of shape (m,), optional
             Index of the first row in the whole data, or of every row; the rows seen so far when not given.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> Y = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 11.0]])
+        >>> quartic.Covariance().update(Y[:2]).update(Y[2:], sample_weight=[2.0]).mean.tolist()  # the last counts twice
+        [2.5, 6.5]
         """
         from quartic.distributed import is_collection, summed  # which is made of these accumulators
 
@@ -212,7 +223,26 @@ class Covariance(_Accumulator):
         return self
 
     def merge(self, other: Covariance) -> Covariance:
-        """Add what another accumulator has seen."""
+        """Add what another accumulator has seen.
+
+        Parameters
+        ----------
+        other : Covariance
+            Of other rows; it is not changed.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> Y = np.random.default_rng(0).standard_normal((1000, 3))
+        >>> here, there = quartic.Covariance().update(Y[:400]), quartic.Covariance().update(Y[400:], index=400)
+        >>> both = here.merge(there)
+        >>> both.count, bool(np.allclose(both.covariance, np.cov(Y.T, bias=True)))
+        (1000, True)
+        """
         if not isinstance(other, Covariance):
             raise TypeError(f"a Covariance is merged with another one; got {type(other).__name__}.")
         if other.mean_ is None:
@@ -255,13 +285,44 @@ class Covariance(_Accumulator):
         return scatter / weight
 
     def half(self, h: int) -> np.ndarray:
-        """Covariance ``(d, d)`` of one half of the samples; of all, where it has none."""
+        """Covariance ``(d, d)`` of one half of the samples; of all, where it has none.
+
+        Parameters
+        ----------
+        h : {0, 1}
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> covariance = quartic.Covariance().update(np.random.default_rng(0).standard_normal((1000, 3)))
+        >>> apart = covariance.half(0) - covariance.half(1)  # how far chance alone takes two samples of 500
+        >>> bool(0 < abs(apart).max() < 0.3)
+        True
+        """
         if self.scatter is None or not self.weight[h] > 0:
             return self.covariance
         return self.scatter[h] / self.weight[h]
 
     def frame(self, dim: int | None = None) -> Frame:
-        """Centre and whitener; ``dim`` directions, or as many as the covariance shows (see ``algorithms.whiten``)."""
+        """Centre and whitener of the samples.
+
+        Parameters
+        ----------
+        dim : int, optional
+            Directions to keep; as many as the covariance shows when not given (see ``algorithms.whiten``).
+
+        Returns
+        -------
+        Frame
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> Y = np.random.default_rng(0).standard_normal((1000, 3)) @ np.ones((3, 4))  # all in one direction
+        >>> covariance = quartic.Covariance().update(Y)
+        >>> covariance.frame().dim
+        1
+        """
         if dim is not None and operator.index(dim) < 1:
             raise ValueError(f"dim must be at least 1, or None; got {dim}.")
         weight, mean, scatter = self.total
@@ -276,14 +337,47 @@ class Covariance(_Accumulator):
         return Frame(mean, white.forward, white.backward, white.spectrum, white.reason)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a ``.npz`` file, all at once or not at all."""
+        """Write a ``.npz`` file, all at once or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Examples
+        --------
+        >>> import os, tempfile, numpy as np, quartic
+        >>> covariance = quartic.Covariance().update(np.eye(3))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     covariance.save(os.path.join(folder, "covariance.npz"))
+        ...     os.listdir(folder)
+        ['covariance.npz']
+        """
         if self.mean_ is None:
             raise ValueError("no samples have been seen: there is nothing to save.")
         save_arrays(path, "Covariance", {**self._saved(), "rounding": np.asarray(self.rounding)})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Covariance:
-        """Read what :meth:`save` wrote; nothing in the file is executed."""
+        """Read what :meth:`save` wrote; nothing in the file is executed.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        Covariance
+
+        Examples
+        --------
+        >>> import os, tempfile, numpy as np, quartic
+        >>> covariance = quartic.Covariance().update(np.eye(3))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     covariance.save(os.path.join(folder, "covariance.npz"))
+        ...     again = quartic.Covariance.load(os.path.join(folder, "covariance.npz"))
+        >>> again.update(np.eye(3)).count  # it goes on where it stopped
+        6
+        """
         data = load_arrays(path, "Covariance")
         out = cls()
         with readable(path):
@@ -315,6 +409,14 @@ class Frame:
         Eigenvalues of the covariance, descending.
     reason : str
         How the dimension ``r`` was chosen.
+
+    Examples
+    --------
+    >>> import numpy as np, quartic
+    >>> Y = 5 + np.random.default_rng(0).standard_normal((1000, 3)) * [1.0, 10.0, 100.0]
+    >>> frame = quartic.Covariance().update(Y).frame()
+    >>> frame.dim, bool(np.allclose(np.cov(frame.whiten(Y).T, bias=True), np.eye(3)))
+    (3, True)
     """
 
     mean: np.ndarray
@@ -341,7 +443,22 @@ class Frame:
         return hash(self.key)
 
     def whiten(self, Y: Array, dtype: Any = None) -> Array:
-        """Samples ``(m, d)`` in these coordinates, ``(m, r)``: computed in float64, in ``dtype`` or their own."""
+        """Samples in these coordinates, ``(m, r)``, computed in float64.
+
+        Parameters
+        ----------
+        Y : array of shape (m, d)
+        dtype : dtype, optional
+            Of the answer; that of the samples when not given.
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> Y = np.random.default_rng(0).uniform(size=(1000, 3)).astype(np.float32)
+        >>> Z = quartic.Covariance().update(Y).frame().whiten(Y)
+        >>> Z.shape, str(Z.dtype), bool(abs(Z.mean(axis=0)).max() < 1e-5)
+        ((1000, 3), 'float32', True)
+        """
         xp = array_namespace(Y)
         mean, forward = from_numpy(self.mean, Y), from_numpy(self.forward, Y)
         empty = Y[:0, : self.dim] if dtype is None else typed(Y[:0, : self.dim], dtype)
@@ -354,34 +471,131 @@ class Frame:
         return out
 
     def completed(self, mean: np.ndarray, root: np.ndarray) -> Frame:
-        """The frame of other samples in the same span: their mean, and ``root = C^(-1/2)`` of their covariance here."""
+        """The frame of other samples in the same span.
+
+        Parameters
+        ----------
+        mean : ndarray of shape (d,)
+            Of those samples.
+        root : ndarray of shape (r, r)
+            ``C^(-1/2)``, with ``C`` their covariance in these coordinates.
+
+        Returns
+        -------
+        Frame
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> Y = np.random.default_rng(0).standard_normal((1000, 3))
+        >>> frame = quartic.Covariance().update(Y).frame()
+        >>> wider = frame.completed(frame.mean, np.eye(3) / 2)  # for 2 Y, where C is 4 Id
+        >>> bool(np.allclose(wider.whiten(Y), frame.whiten(Y) / 2))
+        True
+        """
         backward = np.linalg.solve(root, self.backward)
         return Frame(mean, self.forward @ root, backward, self.spectrum, self.reason)
 
     def narrowed(self, Q: np.ndarray) -> Frame:
-        """The part of these coordinates in the span of the orthonormal columns ``Q (r, n)``."""
+        """The part of these coordinates in a subspace.
+
+        Parameters
+        ----------
+        Q : ndarray of shape (r, n)
+            Orthonormal columns that span it.
+
+        Returns
+        -------
+        Frame
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> Y = np.random.default_rng(0).standard_normal((1000, 3))
+        >>> frame = quartic.Covariance().update(Y).frame()
+        >>> part = frame.narrowed(np.eye(3)[:, :2])
+        >>> part.dim, bool(np.allclose(part.whiten(Y), frame.whiten(Y)[:, :2]))
+        (2, True)
+        """
         return Frame(self.mean, self.forward @ Q, Q.T @ self.backward, self.spectrum, self.reason)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What a file needs to hold."""
+        """What a file needs to hold, for :meth:`from_arrays` to make the frame again.
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> frame = quartic.Covariance().update(np.random.default_rng(0).standard_normal((1000, 3))).frame()
+        >>> list(frame.arrays())
+        ['frame_mean', 'frame_forward', 'frame_backward', 'frame_spectrum', 'frame_reason']
+        """
         arrays = ("mean", "forward", "backward", "spectrum", "reason")
         return {f"frame_{name}": np.asarray(getattr(self, name)) for name in arrays}
 
     @classmethod
     def from_arrays(cls, data: dict[str, np.ndarray]) -> Frame:
-        """From what :meth:`arrays` gave."""
+        """A frame from what :meth:`arrays` gave.
+
+        Parameters
+        ----------
+        data : mapping of str to ndarray
+            Other names may be in it.
+
+        Returns
+        -------
+        Frame
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> frame = quartic.Covariance().update(np.random.default_rng(0).standard_normal((1000, 3))).frame()
+        >>> quartic.Frame.from_arrays({**frame.arrays(), "sensor": np.asarray("left")}) == frame
+        True
+        """
         mean, forward, backward, spectrum = (
             data[f"frame_{name}"] for name in ("mean", "forward", "backward", "spectrum")
         )
         return cls(mean, forward, backward, spectrum, str(data["frame_reason"]))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a ``.npz`` file, all at once or not at all."""
+        """Write a ``.npz`` file, all at once or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Examples
+        --------
+        >>> import os, tempfile, numpy as np, quartic
+        >>> frame = quartic.Covariance().update(np.random.default_rng(0).standard_normal((1000, 3))).frame()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     frame.save(os.path.join(folder, "frame.npz"))
+        ...     os.listdir(folder)
+        ['frame.npz']
+        """
         save_arrays(path, "Frame", self.arrays())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Frame:
-        """Read what :meth:`save` wrote; nothing in the file is executed."""
+        """Read what :meth:`save` wrote; nothing in the file is executed.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        Frame
+
+        Examples
+        --------
+        >>> import os, tempfile, numpy as np, quartic
+        >>> frame = quartic.Covariance().update(np.random.default_rng(0).standard_normal((1000, 3))).frame()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     frame.save(os.path.join(folder, "frame.npz"))
+        ...     quartic.Frame.load(os.path.join(folder, "frame.npz")) == frame
+        True
+        """
         data = load_arrays(path, "Frame")
         with readable(path):
             return cls.from_arrays(data)
@@ -402,6 +616,16 @@ class FourthMoment(_Accumulator):
     Notes
     -----
     Memory: ``2 N^2`` numbers of float64, ``N = r (r + 1) / 2``; time: ``N^2`` multiplications a sample.
+
+    Examples
+    --------
+    >>> import quartic
+    >>> data = quartic.datasets.nice_samples(2000, 4, random_state=0)
+    >>> frame = quartic.Covariance().update(data.samples).frame()
+    >>> moment = quartic.FourthMoment(frame).update(data.samples)
+    >>> model = quartic.SpectralDictionaryLearning().fit_moment(moment)
+    >>> quartic.metrics.match(data.components, model.components_).found()
+    4
     """
 
     _SUMS = ("first", "second", "fourth")
@@ -427,7 +651,30 @@ class FourthMoment(_Accumulator):
 
     @in_own_precision
     def update(self, batch: Any, sample_weight: Any = None, *, index: Any = None) -> FourthMoment:
-        """Add samples ``(m, d)``; the parameters of :meth:`Covariance.update`."""
+        """Add samples.
+
+        Parameters
+        ----------
+        batch : array-like of shape (m, d), Dask array or dataframe, or Collection
+        sample_weight : array-like of shape (m,), optional
+        index : int or array-like of shape (m,), optional
+            As in :meth:`Covariance.update`.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> Y = np.random.default_rng(0).laplace(size=(1000, 3))
+        >>> frame = quartic.Covariance().update(Y).frame()
+        >>> once, in_parts = quartic.FourthMoment(frame).update(Y), quartic.FourthMoment(frame)
+        >>> for batch in np.array_split(Y, 4):
+        ...     in_parts = in_parts.update(batch)
+        >>> bool(np.allclose(once.moment().to_packed(), in_parts.moment().to_packed()))
+        True
+        """
         from quartic.distributed import is_collection, summed  # which is made of these accumulators
 
         if is_collection(batch):
@@ -451,7 +698,26 @@ class FourthMoment(_Accumulator):
         return self
 
     def merge(self, other: FourthMoment) -> FourthMoment:
-        """Add what another accumulator has seen in the same frame."""
+        """Add what another accumulator has seen in the same frame.
+
+        Parameters
+        ----------
+        other : FourthMoment
+            Of other rows; it is not changed.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> Y = np.random.default_rng(0).laplace(size=(1000, 3))
+        >>> frame = quartic.Covariance().update(Y[:200]).frame()  # some of the data will do for the coordinates
+        >>> here = quartic.FourthMoment(frame).update(Y[:400])
+        >>> here.merge(quartic.FourthMoment(frame).update(Y[400:], index=400)).count
+        1000
+        """
         if not isinstance(other, FourthMoment):
             raise TypeError(f"a FourthMoment is merged with another one; got {type(other).__name__}.")
         if self.frame != other.frame:
@@ -467,21 +733,83 @@ class FourthMoment(_Accumulator):
         return self
 
     def covariance(self, half: int | None = None) -> np.ndarray:
-        """Second moment ``(r, r)`` in the frame, of one half or of all."""
+        """Second moment ``(r, r)`` in the frame.
+
+        Parameters
+        ----------
+        half : {0, 1}, optional
+            Of one half of the samples; of all when not given.
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> Y = np.random.default_rng(0).laplace(size=(1000, 3))
+        >>> moment = quartic.FourthMoment(quartic.Covariance().update(Y).frame()).update(Y)
+        >>> bool(np.allclose(moment.covariance(), np.eye(3))), bool(np.allclose(moment.covariance(0), np.eye(3)))
+        (True, False)
+        """
         return to_numpy(self._mean(self.second, half))
 
     def moment(self, half: int | None = None) -> PackedTensor:
-        """``E[z^(x4)]`` over one half or all of the samples, in float64."""
+        """``E[z^(x4)]`` of whitened samples ``z``, in float64.
+
+        Parameters
+        ----------
+        half : {0, 1}, optional
+            Of one half of the samples; of all when not given.
+
+        Returns
+        -------
+        PackedTensor
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> Y = np.random.default_rng(0).laplace(size=(1000, 3))
+        >>> frame = quartic.Covariance().update(Y).frame()
+        >>> T = quartic.FourthMoment(frame).update(Y).moment().to_dense()
+        >>> bool(np.isclose(T[0, 0, 0, 0], np.mean(frame.whiten(Y)[:, 0] ** 4)))
+        True
+        """
         return PackedTensor(self._mean(self.fourth, half))
 
     def cumulant(self, half: int | None = None) -> FourTensor:
-        """The fourth cumulant: the moment without the three pairings of the covariance."""
+        """The fourth cumulant: the moment without the three pairings of the covariance.
+
+        Parameters
+        ----------
+        half : {0, 1}, optional
+            Of one half of the samples; of all when not given.
+
+        Returns
+        -------
+        FourTensor
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> Y = np.random.default_rng(0).laplace(size=(1000, 3))
+        >>> frame = quartic.Covariance().update(Y).frame()
+        >>> T = quartic.FourthMoment(frame).update(Y).cumulant().to_dense()
+        >>> bool(np.isclose(T[0, 0, 0, 0], np.mean(frame.whiten(Y)[:, 0] ** 4) - 3))
+        True
+        """
         xp = array_namespace(self.fourth)
         dtype = xp.float64 if self.dtype is None else getattr(xp, self.dtype.name)
         return _cumulant(self.moment(half).astype(dtype), self.covariance(half))
 
     def to_numpy(self) -> FourthMoment:
-        """The same with its sums on the host, as NumPy arrays of its own."""
+        """The same with its sums on the host, as NumPy arrays of its own.
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> Y = np.random.default_rng(0).laplace(size=(1000, 3))
+        >>> moment = quartic.FourthMoment(quartic.Covariance().update(Y).frame(), like=Y).update(Y)
+        >>> copy = moment.to_numpy()
+        >>> moment.update(Y).count, copy.count
+        (2000, 1000)
+        """
         out = copy.copy(self)
         out._restore({name: np.array(value) for name, value in self._saved().items()})
         return out
@@ -493,13 +821,48 @@ class FourthMoment(_Accumulator):
         return (sums[0, ...] + sums[1, ...] if half is None else sums[half, ...]) / weight
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a ``.npz`` file, all at once or not at all."""
+        """Write a ``.npz`` file, all at once or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Examples
+        --------
+        >>> import os, tempfile, numpy as np, quartic
+        >>> Y = np.random.default_rng(0).laplace(size=(1000, 3))
+        >>> moment = quartic.FourthMoment(quartic.Covariance().update(Y).frame()).update(Y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     moment.save(os.path.join(folder, "moment.npz"))
+        ...     os.listdir(folder)
+        ['moment.npz']
+        """
         dtype = np.asarray("" if self.dtype is None else self.dtype.name)
         save_arrays(path, "FourthMoment", {**self._saved(), **self.frame.arrays(), "dtype": dtype})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> FourthMoment:
-        """Read what :meth:`save` wrote; nothing in the file is executed."""
+        """Read what :meth:`save` wrote; nothing in the file is executed.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        FourthMoment
+
+        Examples
+        --------
+        >>> import os, tempfile, numpy as np, quartic
+        >>> Y = np.random.default_rng(0).laplace(size=(1000, 3))
+        >>> moment = quartic.FourthMoment(quartic.Covariance().update(Y).frame()).update(Y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     moment.save(os.path.join(folder, "moment.npz"))
+        ...     again = quartic.FourthMoment.load(os.path.join(folder, "moment.npz"))
+        >>> again.frame == moment.frame, bool(np.all(again.fourth == moment.fourth))
+        (True, True)
+        """
         data = load_arrays(path, "FourthMoment")
         with readable(path):
             out = cls(Frame.from_arrays(data), str(data["dtype"]) or None)

@@ -38,7 +38,18 @@ def canonical_order(B: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 class DecompositionWarning(UserWarning):
-    """Something was asked for and not found; the message says what, and what to try."""
+    """Something was asked for and not found; the message says what, and what to try.
+
+    Examples
+    --------
+    >>> import warnings, quartic
+    >>> planted = quartic.datasets.planted_tensor(6, 4, 0.1, random_state=0)
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always", quartic.DecompositionWarning)
+    ...     result = quartic.decompose(planted.tensor, rank=5, random_state=0)  # there are but 4
+    >>> [warning.category.__name__ for warning in said], result.status.code
+    (['DecompositionWarning'], 'incomplete')
+    """
 
 
 @dataclass(frozen=True)
@@ -53,6 +64,14 @@ class Status:
         What happened, with the figures.
     remedy : str
         What to try; empty when nothing is wrong.
+
+    Examples
+    --------
+    >>> import quartic
+    >>> planted = quartic.datasets.planted_tensor(6, 4, 0.1, random_state=0)
+    >>> status = quartic.decompose(planted.tensor, random_state=0).status
+    >>> status.code, status.ok, status.remedy
+    ('complete', True, '')
     """
 
     code: str
@@ -105,6 +124,16 @@ class Decomposition:
         Applications of the tensor to a block of vectors, the measurement of ``eps`` not counted.
     timings : dict
         Seconds by stage.
+
+    Examples
+    --------
+    >>> import quartic
+    >>> planted = quartic.datasets.planted_tensor(6, 4, 0.1, random_state=0)
+    >>> result = quartic.decompose(planted.tensor, random_state=0)
+    >>> result.components.shape, result.certified.tolist()
+    ((4, 6), [True, True, True, True])
+    >>> quartic.metrics.match(planted.components, result.components).found()
+    4
     """
 
     components: Array
@@ -127,15 +156,53 @@ class Decomposition:
         return from_numpy(is_certified(to_numpy(self.certificates)), self.components)
 
     def to_tensor(self) -> Array:
-        """``sum_i w_i b_i^(x4)`` as an array ``(d, d, d, d)``."""
+        """``sum_i w_i b_i^(x4)`` as an array ``(d, d, d, d)``.
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> planted = quartic.datasets.planted_tensor(6, 4, 0.1, random_state=0)
+        >>> result = quartic.decompose(planted.tensor, random_state=0)
+        >>> left = (planted.tensor - result.to_tensor()).reshape(36, 36)
+        >>> bool(np.isclose(np.linalg.norm(left, 2), result.eps, rtol=1e-3))
+        True
+        """
         return FactoredTensor.from_components(self.weights, self.components).to_dense()
 
     def to_tensorly(self) -> Any:
-        """The same as TensorLy's ``CPTensor``, with four equal factors ``(d, n)``; ``decompose`` takes one, too."""
+        """The same as TensorLy's ``CPTensor``, with four equal factors ``(d, n)``; ``decompose`` takes one, too.
+
+        Examples
+        --------
+        >>> import quartic
+        >>> planted = quartic.datasets.planted_tensor(6, 4, 0.1, random_state=0)
+        >>> result = quartic.decompose(planted.tensor, random_state=0)
+        >>> cp = result.to_tensorly()
+        >>> cp.shape, cp.rank, len(quartic.decompose(cp, random_state=0).components)
+        ((6, 6, 6, 6), 4, 4)
+        """
         return to_tensorly(self.weights, self.components)
 
     def summary(self, most: int = 20) -> str:
-        """A table of the first ``most`` components, and what is to be said about all of them."""
+        """A table of components, and what is to be said about all of them.
+
+        Parameters
+        ----------
+        most : int, default=20
+            How many components are listed.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> import quartic
+        >>> planted = quartic.datasets.planted_tensor(6, 4, 0.1, random_state=0)
+        >>> result = quartic.decompose(planted.tensor, random_state=0)
+        >>> print(result.summary(most=1).splitlines()[0])
+        4 components in dimension 6, 4 certified
+        """
         n, d = self.components.shape
         certified = int(np.sum(to_numpy(self.certified)))
         lines = [
@@ -160,7 +227,30 @@ class Decomposition:
     def plot(
         self, path: str | os.PathLike[str] | None = None, *, truth: Any = None, shape: tuple[int, int] | None = None
     ) -> Any:
-        """A matplotlib figure of the spectrum and the certificates; see :func:`quartic.report.plot`."""
+        """A matplotlib figure of the spectrum and the certificates; see :func:`quartic.report.plot`.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            Where to write the figure; the suffix is the format.
+        truth : array-like of shape (m, d), or an object with such ``components``, optional
+            True components: found ones are shown against them.
+        shape : (int, int), optional
+            Of the images that the components are, which are then shown.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Examples
+        --------
+        >>> import quartic
+        >>> planted = quartic.datasets.planted_tensor(6, 4, 0.1, random_state=0)
+        >>> result = quartic.decompose(planted.tensor, random_state=0)
+        >>> figure = result.plot()  # result.plot("spectrum.png") writes it to a file
+        >>> len(figure.get_axes())
+        2
+        """
         from quartic.report import plot
 
         return plot(self, path, truth=truth, shape=shape)
@@ -173,7 +263,28 @@ class Decomposition:
         shape: tuple[int, int] | None = None,
         title: str | None = None,
     ) -> None:
-        """Write an HTML page, all at once or not at all; see :func:`quartic.report.write_report`."""
+        """Write an HTML page, all at once or not at all; see :func:`quartic.report.write_report`.
+
+        Parameters
+        ----------
+        path : str or path
+        truth : array-like of shape (m, d), or an object with such ``components``, optional
+            True components: found ones are shown against them.
+        shape : (int, int), optional
+            Of the images that the components are, which are then shown.
+        title : str, optional
+            What the page is about.
+
+        Examples
+        --------
+        >>> import os, tempfile, quartic
+        >>> planted = quartic.datasets.planted_tensor(6, 4, 0.1, random_state=0)
+        >>> result = quartic.decompose(planted.tensor, random_state=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result.write_report(os.path.join(folder, "report.html"), title="A planted tensor")
+        ...     os.listdir(folder)
+        ['report.html']
+        """
         from quartic.report import write_report
 
         write_report(self, path, truth=truth, shape=shape, title=title)
@@ -186,7 +297,22 @@ class Decomposition:
         return fragment(findings(self))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a ``.npz`` file, all at once or not at all; :meth:`load` reads it back as NumPy arrays."""
+        """Write a ``.npz`` file, all at once or not at all; :meth:`load` reads it back as NumPy arrays.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Examples
+        --------
+        >>> import os, tempfile, quartic
+        >>> planted = quartic.datasets.planted_tensor(6, 4, 0.1, random_state=0)
+        >>> result = quartic.decompose(planted.tensor, random_state=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result.save(os.path.join(folder, "result.npz"))
+        ...     os.listdir(folder)
+        ['result.npz']
+        """
         arrays = {name: to_numpy(getattr(self, name)) for name in _ARRAYS}
         scalars = {name: np.asarray(getattr(self, name)) for name in _SCALARS}
         status = np.asarray([self.status.code, self.status.message, self.status.remedy])
@@ -199,7 +325,27 @@ class Decomposition:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Decomposition:
-        """Read what :meth:`save` wrote; nothing in the file is executed."""
+        """Read what :meth:`save` wrote; nothing in the file is executed.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        Decomposition
+
+        Examples
+        --------
+        >>> import os, tempfile, quartic
+        >>> planted = quartic.datasets.planted_tensor(6, 4, 0.1, random_state=0)
+        >>> result = quartic.decompose(planted.tensor, random_state=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result.save(os.path.join(folder, "result.npz"))
+        ...     again = quartic.Decomposition.load(os.path.join(folder, "result.npz"))
+        >>> again.status == result.status, bool((again.components == result.components).all())
+        (True, True)
+        """
         name = os.fspath(path)
         with open(path, "rb") as file:
             try:

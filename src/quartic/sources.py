@@ -44,13 +44,18 @@ def open_samples(path: str | os.PathLike[str], *, key: str | None = None, memory
     memory : int or str, optional
         Bytes that chunks may take, such as ``"1GB"``; a quarter of what is free when not given.
 
+    Returns
+    -------
+    dask.array.Array
+
     Examples
     --------
-    >>> import numpy as np, quartic
-    >>> folder = getfixture("tmp_path")
-    >>> np.save(folder / "samples.npy", np.zeros((1000, 8)))
-    >>> quartic.open_samples(folder / "samples.npy", memory="1MB").shape
-    (1000, 8)
+    >>> import os, tempfile, numpy as np, quartic
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(os.path.join(folder, "samples.npy"), np.zeros((1000, 8)))
+    ...     X = quartic.open_samples(os.path.join(folder, "samples.npy"), memory="1MB")
+    ...     X.shape, float(X.sum().compute())
+    ((1000, 8), 0.0)
     """
     path = Path(path)
     if not path.exists():

@@ -48,6 +48,14 @@ class NiceSamples:
         Standard deviation of the noise in each feature.
     outliers : ndarray of bool, shape (m,)
         Which samples were replaced.
+
+    Examples
+    --------
+    >>> import quartic
+    >>> data = quartic.datasets.nice_samples(1000, 6, outliers=0.01, random_state=0)
+    >>> left = abs(data.samples - data.codes @ data.dictionary).max(axis=1)
+    >>> bool((data.outliers == (left > 1e-12)).all())
+    True
     """
 
     samples: np.ndarray
@@ -156,7 +164,8 @@ def nice_samples(
 
     Examples
     --------
-    >>> data = nice_samples(1000, 20, supports="blocks", cooccurrence=0.3, group=5, random_state=0)
+    >>> import numpy as np, quartic
+    >>> data = quartic.datasets.nice_samples(1000, 20, supports="blocks", cooccurrence=0.3, group=5, random_state=0)
     >>> data.samples.shape, data.components.shape, round(data.tau, 12)
     ((1000, 20), (20, 20), 0.3)
     >>> np.allclose(data.samples, data.codes @ data.dictionary)
@@ -222,8 +231,9 @@ def population_moment(A: np.ndarray, X: np.ndarray) -> np.ndarray:
 
     Examples
     --------
-    >>> data = nice_samples(1, 5, random_state=0)
-    >>> population_moment(data.dictionary, data.moments).shape
+    >>> import quartic
+    >>> data = quartic.datasets.nice_samples(1, 5, random_state=0)
+    >>> quartic.datasets.population_moment(data.dictionary, data.moments).shape
     (15, 15)
     """
     A, X = np.asarray(A, dtype=np.float64), np.asarray(X, dtype=np.float64)

@@ -28,6 +28,15 @@ class PlantedTensor:
     packed : ndarray of shape (N, N)
         The tensor packed on Sym2.
     tensor : ndarray of shape (d, d, d, d)
+
+    Examples
+    --------
+    >>> import numpy as np, quartic
+    >>> planted = quartic.datasets.planted_tensor(6, 4, 0.1, random_state=0)
+    >>> signal = np.einsum("n,ni,nj,nk,nl->ijkl", planted.weights, *[planted.components] * 4)
+    >>> error = (planted.tensor - signal).reshape(36, 36)
+    >>> round(float(np.linalg.norm(error, 2)), 12)
+    0.1
     """
 
     components: np.ndarray
@@ -44,7 +53,25 @@ class PlantedTensor:
 
 
 def random_orthonormal(d: int, n: int, rng: np.random.Generator) -> np.ndarray:
-    """``n`` orthonormal rows of length ``d``, uniformly distributed."""
+    """``n`` orthonormal rows of length ``d``, uniformly distributed.
+
+    Parameters
+    ----------
+    d, n : int
+        With ``n`` at most ``d``.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of shape (n, d)
+
+    Examples
+    --------
+    >>> import numpy as np, quartic
+    >>> A = quartic.datasets.random_orthonormal(6, 4, np.random.default_rng(0))
+    >>> A.shape, bool(np.allclose(A @ A.T, np.eye(4)))
+    ((4, 6), True)
+    """
     Q, R = np.linalg.qr(rng.standard_normal((d, n)))
     return (Q * np.where(np.diagonal(R) < 0, -1.0, 1.0)).T
 
@@ -87,7 +114,8 @@ def planted_tensor(
 
     Examples
     --------
-    >>> p = planted_tensor(6, 4, 0.1, error="trap", random_state=0)
+    >>> import numpy as np, quartic
+    >>> p = quartic.datasets.planted_tensor(6, 4, 0.1, error="trap", random_state=0)
     >>> p.tensor.shape, round(float(abs(np.linalg.eigvalsh(p.error)).max()), 12)
     ((6, 6, 6, 6), 0.1)
     """

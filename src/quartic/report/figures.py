@@ -61,7 +61,13 @@ class Panel:
 
 
 def require_matplotlib() -> None:
-    """Raise an ImportError that says how to install matplotlib, if it cannot be imported."""
+    """Raise an ImportError that says how to install matplotlib, if it cannot be imported.
+
+    Examples
+    --------
+    >>> import quartic.report
+    >>> quartic.report.require_matplotlib()  # before long work whose result is to be drawn
+    """
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
@@ -90,6 +96,14 @@ def plot(
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import quartic.report
+    >>> planted = quartic.datasets.planted_tensor(6, 4, 0.1, random_state=0)
+    >>> figure = quartic.report.plot(quartic.decompose(planted.tensor, random_state=0), truth=planted)
+    >>> [ax.get_title("left") for ax in figure.get_axes()][:3]
+    ['Spectrum of the tensor', 'Certificates', '4 of 4 true components found']
     """
     shown = panels(findings(subject), truth, shape)
     narrow, wide = ([panel for panel in shown if bool(panel.wide) is full] for full in (False, True))
@@ -127,6 +141,13 @@ def plot_spectrum(subject: Any, ax: Any = None) -> Any:
     Notes
     -----
     The values are Ritz values: the kept ones have converged, the others approach their eigenvalues from below.
+
+    Examples
+    --------
+    >>> import quartic.report
+    >>> result = quartic.decompose(quartic.datasets.planted_tensor(6, 4, 0.1, random_state=0).tensor, random_state=0)
+    >>> quartic.report.plot_spectrum(result).get_ylabel()
+    'eigenvalue (units of $T$)'
     """
     return _spectrum(findings(subject)).drawn(blank().subplots() if ax is None else ax)
 
@@ -143,6 +164,13 @@ def plot_certificates(subject: Any, ax: Any = None) -> Any:
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import quartic.report
+    >>> result = quartic.decompose(quartic.datasets.planted_tensor(6, 4, 0.1, random_state=0).tensor, random_state=0)
+    >>> quartic.report.plot_certificates(result).get_ylabel()
+    'lower bound on squared correlation'
     """
     return _certificates(findings(subject)).drawn(blank(3.4).subplots() if ax is None else ax)
 

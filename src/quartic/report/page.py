@@ -69,6 +69,17 @@ def write_report(
     Notes
     -----
     Without matplotlib the page says that its figures are missing, and how to get them.
+
+    Examples
+    --------
+    >>> import os, tempfile, quartic.report
+    >>> result = quartic.decompose(quartic.datasets.planted_tensor(6, 4, 0.1, random_state=0).tensor, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = os.path.join(folder, "report.html")
+    ...     quartic.report.write_report(result, page, title="A planted tensor", settings={"seed": 0})
+    ...     with open(page, encoding="utf-8") as file:
+    ...         "A planted tensor: 4 components" in file.read()
+    True
     """
     found = findings(subject)
     heading = found.headline if title is None else f"{title}: {found.headline}"

@@ -26,6 +26,14 @@ def compare(planted: PlantedTensor, result: Decomposition, eps: float) -> str:
     -------
     str
         Lines without a newline at the end.
+
+    Examples
+    --------
+    >>> import quartic.report
+    >>> planted = quartic.datasets.planted_tensor(6, 4, 0.1, random_state=0)
+    >>> result = quartic.decompose(planted.tensor, random_state=0)
+    >>> print(quartic.report.compare(planted, result, 0.1).splitlines()[7])
+    found    4 of 4 planted components at squared correlation 0.99 or better
     """
     weights, bounds = (np.asarray(to_numpy(x), dtype=np.float64) for x in (result.weights, result.certificates))
     certified = to_numpy(result.certified)

@@ -25,6 +25,18 @@ class FourTensor(ABC):
         Any array of the library, dtype and device in which the form computes.
     unit : float
         A power of two that the form keeps apart from its numbers; 1 for most.
+
+    Examples
+    --------
+    A form is a class with ``dim``, ``like`` and ``apply``; everything that takes tensors takes it.
+
+    >>> import numpy as np, quartic
+    >>> class Identity(quartic.FourTensor):
+    ...     dim, like = 3, np.empty(0)
+    ...     def apply(self, X):
+    ...         return X
+    >>> Identity().to_packed().shape, Identity().to_dense().shape
+    ((6, 6), (3, 3, 3, 3))
     """
 
     dim: int
@@ -44,6 +56,15 @@ class FourTensor(ABC):
         -------
         array of shape (N, k), dtype of ``like``
             Products are accumulated in that dtype; whoever needs more casts before.
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> planted = quartic.datasets.planted_tensor(4, 2, 0.1, random_state=0)
+        >>> T = quartic.PackedTensor.from_dense(planted.tensor)
+        >>> X = np.eye(T.pair_dim)[:, :3]  # three symmetric matrices, packed
+        >>> T.apply(X).shape, bool(np.allclose(T.apply(X), planted.packed @ X))
+        ((10, 3), True)
         """
 
     @property
@@ -52,18 +73,52 @@ class FourTensor(ABC):
         return packed_dim(self.dim)
 
     def scaled(self, factor: float) -> FourTensor:
-        """The tensor times a number, without a copy of its data."""
+        """The tensor times a number, without a copy of its data.
+
+        Parameters
+        ----------
+        factor : float
+
+        Returns
+        -------
+        FourTensor
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> Y = np.random.default_rng(0).laplace(size=(1000, 3))
+        >>> T = quartic.FourthMoment(quartic.Covariance().update(Y).frame()).update(Y).cumulant()
+        >>> bool(np.allclose(T.scaled(-2.0).to_packed(), -2.0 * T.to_packed()))
+        True
+        """
         from quartic.tensors.combine import Sum
 
         return Sum([(factor, self)])
 
     def to_packed(self) -> Array:
-        """The packed matrix ``(N, N)``."""
+        """The packed matrix ``(N, N)``.
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> T = quartic.FactoredTensor.from_components(np.ones(3), np.eye(3))  # sum_i e_i^(x4)
+        >>> T.to_packed().shape, float(T.to_packed().trace())
+        ((6, 6), 3.0)
+        """
         xp = array_namespace(self.like)
         return self.apply(xp.eye(self.pair_dim, dtype=self.like.dtype, device=device(self.like)))
 
     def to_dense(self) -> Array:
-        """The full array ``(d, d, d, d)``; for small ``d`` only, it holds ``d^4`` numbers."""
+        """The full array ``(d, d, d, d)``; for small ``d`` only, it holds ``d^4`` numbers.
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> b = np.array([1.0, 2.0, 3.0])
+        >>> T = quartic.FactoredTensor.from_components(np.ones(1), b[None, :]).to_dense()
+        >>> T.shape, float(T[0, 1, 2, 2].round(12))  # b_0 b_1 b_2 b_2
+        ((3, 3, 3, 3), 18.0)
+        """
         xp = array_namespace(self.like)
         d, N = self.dim, self.pair_dim
         half = xp.reshape(unpack(self.to_packed()), (N, d * d))  # modes 1, 2 unpacked

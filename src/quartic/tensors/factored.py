@@ -17,6 +17,14 @@ class FactoredTensor(FourTensor):
         Weights.
     U : array of shape (N, k)
         Packed symmetric matrices; orthonormal in the Frobenius product when they come from a truncation.
+
+    Examples
+    --------
+    >>> import numpy as np, quartic
+    >>> U = np.eye(6)[:, :2]
+    >>> T = quartic.FactoredTensor(np.array([3.0, 2.0]), U)
+    >>> T, T.rank, T.matrices.shape
+    (FactoredTensor(dim=3, dtype=float64), 2, (2, 3, 3))
     """
 
     def __init__(self, lam: Array, U: Array) -> None:
@@ -29,7 +37,25 @@ class FactoredTensor(FourTensor):
 
     @classmethod
     def from_components(cls, weights: Array, B: Array) -> FactoredTensor:
-        """``sum_i w_i b_i^(x4)`` from ``weights (n,)`` and the rows of ``B (n, d)``."""
+        """``sum_i w_i b_i^(x4)``.
+
+        Parameters
+        ----------
+        weights : array of shape (n,)
+        B : array of shape (n, d)
+            The ``b_i`` as rows, of any length.
+
+        Returns
+        -------
+        FactoredTensor
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> T = quartic.FactoredTensor.from_components(np.array([3.0, 2.0]), np.eye(4)[:2])
+        >>> np.round(quartic.decompose(T, random_state=0).weights, 6).tolist()
+        [3.0, 2.0]
+        """
         return cls(weights, pack_rank_one(B))
 
     @property
@@ -43,13 +69,45 @@ class FactoredTensor(FourTensor):
         return unpack(self.U)
 
     def apply(self, X: Array) -> Array:
-        """``U diag(lam) U' X``: two products with a tall block."""
+        """``U diag(lam) U' X``: two products with a tall block.
+
+        Parameters
+        ----------
+        X : array of shape (N, k), dtype of ``U``
+            Packed symmetric matrices, one per column.
+
+        Returns
+        -------
+        array of shape (N, k)
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> T = quartic.FactoredTensor(np.array([3.0, 2.0]), np.eye(6)[:, :2])
+        >>> T.apply(np.ones((6, 1))).ravel().tolist()
+        [3.0, 2.0, 0.0, 0.0, 0.0, 0.0]
+        """
         # As (X' U diag(lam) U')': the result lies matrix by matrix, as unpacking wants it.
         xp = array_namespace(self.U)
         return xp.matrix_transpose((xp.matrix_transpose(X) @ self.U * self.lam) @ xp.matrix_transpose(self.U))
 
     def scaled(self, factor: float) -> FactoredTensor:
-        """The tensor times a number: other weights for the same ``U``."""
+        """The tensor times a number: other weights for the same ``U``.
+
+        Parameters
+        ----------
+        factor : float
+
+        Returns
+        -------
+        FactoredTensor
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> quartic.FactoredTensor(np.array([3.0, 2.0]), np.eye(6)[:, :2]).scaled(-1.0).lam.tolist()
+        [-3.0, -2.0]
+        """
         return FactoredTensor(self.lam * factor, self.U)
 
     def flattened(self) -> FactoredTensor:
@@ -57,6 +115,17 @@ class FactoredTensor(FourTensor):
 
         If the ``U_k`` span the ``a_i (x) a_i`` of orthonormal ``a_i``, this is ``sum_i a_i^(x4)`` exactly,
         whatever the weights were.
+
+        Returns
+        -------
+        FactoredTensor
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> T = quartic.FactoredTensor.from_components(np.array([3.0, 2.0]), np.eye(4)[:2])
+        >>> T.flattened().lam.tolist()
+        [1.0, 1.0]
         """
         xp = array_namespace(self.U)
         return FactoredTensor(xp.ones_like(self.lam), self.U)
