@@ -90,7 +90,7 @@ def separated(carrier: str, m: int, n: int, groups: int, strength: float, seed: 
 
 def measure(run: Run) -> dict[str, Any]:
     """All methods, over carriers, strengths and seeds."""
-    m, n, groups, seeds = (2000, 4, 2, 1) if run.quick else (10_000, 12, 3, 3)
+    m, n, groups, seeds = (2000, 4, 2, 1) if run.quick else (20_000, 12, 3, 2)
     strengths = [0.0, 1.5] if run.quick else [0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0]
     cases = [(c, m, n, groups, s, seed) for c in CARRIERS for s in reversed(strengths) for seed in range(seeds)]
     values = run.each(separated, cases)
