@@ -28,11 +28,12 @@ def luminance(image: np.ndarray) -> np.ndarray:
 
 
 def patches(images: tuple[str, ...], size: int, count: int, rng: np.random.Generator) -> np.ndarray:
-    """``count`` patches ``(count, size^2)`` at random places, as many of each image, without their means."""
+    """``count`` patches ``(count, size^2)`` at random places, none twice, an equal share of each image, centred."""
     parts = []
     for name, share in zip(images, np.diff(np.linspace(0, count, len(images) + 1).astype(int)), strict=True):
         windows = np.lib.stride_tricks.sliding_window_view(grey(name), (size, size))
-        rows, columns = (rng.integers(0, extent, share) for extent in windows.shape[:2])
+        places = rng.choice(windows.shape[0] * windows.shape[1], share, replace=False)
+        rows, columns = np.divmod(places, windows.shape[1])
         parts.append(windows[rows, columns].reshape(share, -1))
     P = rng.permutation(np.concatenate(parts))
     return P - P.mean(axis=1, keepdims=True)
