@@ -73,7 +73,7 @@ def test_saves_what_python_would_find(run, file, tmp_path, option):
     assert ("sources" in out.splitlines()[0]) == (option == "--ica")
     model = LEARNED[option].load(path)
     expected = LEARNED[option](random_state=3).fit(np.load(file))
-    for name in ("components_", "mean_", "certificates_", "uncertainty_", "kurtosis_"):
+    for name in ("components_", "mean_", "certificates_", "uncertainty_", "stability_", "kurtosis_"):
         np.testing.assert_array_equal(getattr(model, name), getattr(expected, name))
     assert sorted(os.listdir(tmp_path)) == ["model.npz", "samples.npy"]
 

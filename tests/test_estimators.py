@@ -44,7 +44,7 @@ def draw(seed, m=M, n=N, **options):
 
 def same(a, b, tolerance=0.0):
     """Two fitted models hold the same answer."""
-    for name in ("components_", "mean_", "certificates_", "uncertainty_", "kurtosis_"):
+    for name in ("components_", "mean_", "certificates_", "uncertainty_", "stability_", "kurtosis_"):
         np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=0, atol=tolerance, err_msg=name)
 
 

@@ -25,7 +25,7 @@ ARRAYS = {
     SpectralDictionaryLearning: ("components_", "mean_", "thresholds_"),
     SpectralICA: ("components_", "mixing_", "mean_", "whitening_"),
 }
-COMMON = ("certificates_", "certified_", "uncertainty_", "kurtosis_")
+COMMON = ("certificates_", "certified_", "uncertainty_", "stability_", "kurtosis_")
 
 
 @pytest.fixture(params=BOTH)

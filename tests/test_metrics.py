@@ -1,4 +1,4 @@
-"""Matching components up to order, sign and length."""
+"""Matching components, and comparing unmixing with mixing, up to order, sign and length."""
 
 import itertools
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from quartic.datasets import random_orthonormal
-from quartic.metrics import match
+from quartic.metrics import amari_distance, match
 
 
 class TestTransformations:
@@ -126,3 +126,48 @@ def test_any_finite_rows(sets):
 def test_bad_input(A, B, message):
     with pytest.raises(ValueError, match=message):
         match(A, B)
+
+
+class TestAmariDistance:
+    @pytest.fixture
+    def A(self, rng):
+        return rng.standard_normal((7, 5))
+
+    def test_nothing_at_the_inverse_up_to_order_sign_and_length(self, A, rng):
+        W = np.linalg.pinv(A)
+        scale = rng.uniform(0.1, 10, (5, 1)) * rng.choice([-1, 1], (5, 1))
+        assert amari_distance((scale * W)[rng.permutation(5)], A) == pytest.approx(0, abs=1e-12)
+        assert amari_distance(1e200 * W, 1e-200 * A) == pytest.approx(0, abs=1e-12)
+
+    def test_one_where_every_source_is_everywhere(self):
+        assert amari_distance(np.ones((4, 4)), np.eye(4)) == pytest.approx(1)
+
+    def test_a_rotation_of_two_of_three(self):
+        c, s = np.cos(0.3), np.sin(0.3)
+        W = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])
+        assert amari_distance(W, np.eye(3)) == pytest.approx(4 * np.tan(0.3) / 12)  # two rows, two columns; 2 n (n - 1)
+
+    def test_between_nothing_and_one(self, A, rng):
+        near = np.linalg.pinv(A + 1e-3 * rng.standard_normal(A.shape))
+        assert 0 < amari_distance(near, A) < 0.02 < amari_distance(rng.standard_normal((5, 7)), A) < 1
+
+    def test_one_source(self):
+        assert amari_distance([[2.0]], [[-3.0]]) == 0
+
+    def test_every_library(self, A, xp):
+        assert amari_distance(xp.asarray(np.linalg.pinv(A)), xp.asarray(A)) == pytest.approx(0, abs=1e-12)
+
+    @pytest.mark.parametrize(
+        ("W", "A", "message"),
+        [
+            (np.eye(2), np.eye(3), "must fit"),
+            (np.zeros((0, 2)), np.zeros((2, 0)), "must fit"),
+            (np.eye(2)[0], np.eye(2), "W must be a matrix"),
+            (np.eye(2), np.full((2, 2), np.nan), "A must be a matrix of finite numbers"),
+            ([[1.0, 0.0], [0.0, 0.0]], np.eye(2), "row or a column of zeros"),
+            ([[1.0, 0.0], [1.0, 0.0]], np.eye(2), "row or a column of zeros"),
+        ],
+    )
+    def test_errors_name_what_is_wrong(self, W, A, message):
+        with pytest.raises(ValueError, match=message):
+            amari_distance(W, A)

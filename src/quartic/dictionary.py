@@ -23,7 +23,7 @@ from quartic._arrays import (
     to_numpy,
 )
 from quartic._progress import Progress, Stages
-from quartic.algorithms.certify import is_certified
+from quartic.algorithms.certify import is_certified, stability
 from quartic.algorithms.recover import polar
 from quartic.algorithms.refine import pair_moments, sines
 from quartic.algorithms.together import correlations_of_pairs, groups, least_correlation, tau_of_pairs
@@ -215,7 +215,7 @@ def best_of(learned: Learned, n: int | None, known: np.ndarray | None) -> Learne
     groups = [[place[i] for i in group if i in place] for group in learned.report.groups]
     reason = f"given; {total} were looked for, {int(np.sum(certified))} certified, and these are the largest"
     report = replace(learned.report, rank_reason=reason, groups=[group for group in groups if len(group) > 1])
-    arrays = ("components", "unmixing", "spread", "thresholds", "certificates", "uncertainty", "kurtosis")
+    arrays = ("components", "unmixing", "spread", "thresholds", "certificates", "uncertainty", "stability", "kurtosis")
     axes = polar(learned.components[rows] @ learned.frame.forward)
     return replace(
         learned,
@@ -278,6 +278,7 @@ def assemble(
         T = moment.cumulant()
         values, eps = residual_norm(T, U, rng, rough=True)
         certificates = found.certify(U, values)
+        stable = stability(U, [B for B, _ in found.halves])
     W = refined.W
     atoms = np.linalg.inv(W).T @ frame.backward  # (n, d): what a signal of variance 1 adds to the data
     spread = np.linalg.norm(atoms, axis=1)
@@ -326,6 +327,7 @@ def assemble(
         thresholds=thresholds[order],
         certificates=certificates[order],
         uncertainty=uncertainty[order],
+        stability=stable[order],
         kurtosis=np.diagonal(pairs) - 3,
         correlations=correlations,
         eps=eps,
@@ -410,6 +412,7 @@ def assemble_overcomplete(
         thresholds=np.zeros(U.shape[0]),
         certificates=certificates[order],
         uncertainty=uncertainty[order],
+        stability=stability(U, found.halves)[order],
         kurtosis=np.diagonal(pairs) - 3,
         correlations=correlations,
         eps=eps,

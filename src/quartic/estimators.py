@@ -302,6 +302,7 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
             certificates_=learned.certificates,
             certified_=is_certified(learned.certificates),
             uncertainty_=learned.uncertainty,
+            stability_=learned.stability,
             kurtosis_=learned.kurtosis,
         )
         self.eps_ = learned.eps
@@ -620,8 +621,8 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
 
 
 _ARRAYS = (
-    "components", "unmixing", "mean", "spread", "thresholds", "certificates", "uncertainty", "kurtosis", "correlations",
-    "eps", "tolerance",
+    "components", "unmixing", "mean", "spread", "thresholds", "certificates", "uncertainty", "stability", "kurtosis",
+    "correlations", "eps", "tolerance",
 )  # fmt: skip
 
 
@@ -673,7 +674,11 @@ class SpectralDictionaryLearning(_SpectralEstimator):
     certified_ : ndarray of shape (n_components,)
         Whether the certificate exceeds 1/2.
     uncertainty_ : ndarray of shape (n_components,)
-        Estimated sine of the angle between each atom and the truth, from the two halves of the samples.
+        Estimated sine of the angle between each atom and the truth, from the two halves of the samples; after a
+        refinement, whose start they share, it says nothing of other local optima.
+    stability_ : ndarray of shape (n_components,)
+        Whether each half of the samples alone gives the atom again, by a spectral stage of its own: the squared
+        correlation in whitened coordinates, the smaller one of the two; 0 where the halves are too small for that.
     thresholds_ : ndarray of shape (n_components,)
         Codes below it are set to zero by ``transform``; zeros when the data are not exactly sparse.
     kurtosis_ : ndarray of shape (n_components,)
@@ -815,8 +820,8 @@ class SpectralICA(_SpectralEstimator):
         Pre-whitening matrix, from the samples to uncorrelated coordinates of variance 1.
     kurtosis_ : ndarray of shape (n_components,)
         Excess kurtosis of each source, with its sign, on the samples of the spectral stage.
-    certificates_, certified_, uncertainty_, temperature_, effective_samples_, tau_, groups_, eps_, frame_, status_,
-    report_, learned_, moment_, n_components_, n_iter_, n_samples_seen_
+    certificates_, certified_, uncertainty_, stability_, temperature_, effective_samples_, tau_, groups_, eps_, frame_,
+    status_, report_, learned_, moment_, n_components_, n_iter_, n_samples_seen_
         As in :class:`SpectralDictionaryLearning`.
 
     Examples

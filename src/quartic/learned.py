@@ -109,6 +109,9 @@ class Learned:
     certificates : ndarray of shape (n,)
     uncertainty : ndarray of shape (n,)
         Estimated sine of the angle between an atom and the truth, from the two halves of the samples.
+    stability : ndarray of shape (n,)
+        Squared correlation, in whitened coordinates, with what the spectral stage finds in each half of the samples
+        alone: the smaller one.
     kurtosis : ndarray of shape (n,)
         Of the codes, with its sign.
     correlations : ndarray of shape (n, n)
@@ -129,6 +132,7 @@ class Learned:
     thresholds: np.ndarray
     certificates: np.ndarray
     uncertainty: np.ndarray
+    stability: np.ndarray
     kurtosis: np.ndarray
     correlations: np.ndarray
     eps: float

@@ -1,4 +1,4 @@
-"""Comparing sets of components, up to their order and signs."""
+"""Comparing sets of components, and unmixing with mixing matrices, up to order, sign and length."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from quartic._arrays import to_numpy
 
-__all__ = ["Match", "match"]
+__all__ = ["Match", "amari_distance", "match"]
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,56 @@ def match(A: Any, B: Any) -> Match:
     table = np.minimum(correlation**2, 1.0)
     rows, columns = linear_sum_assignment(table, maximize=True)
     return Match(rows, columns, table[rows, columns], np.sign(correlation[rows, columns]), table)
+
+
+def amari_distance(W: Any, A: Any) -> float:
+    """How far an unmixing matrix is from the inverse of a mixing matrix: 0 up to order, sign and length, 1 at most.
+
+    Parameters
+    ----------
+    W : array-like of shape (n, d)
+        Unmixing matrix: a source in each row, such as ``components_`` of :class:`quartic.SpectralICA`.
+    A : array-like of shape (d, n)
+        True mixing matrix: a source in each column.
+
+    Returns
+    -------
+    float
+        With ``P = |W A|``, the mean over the rows of ``(sum_j P_ij / max_j P_ij - 1) / (n - 1)`` and the same of the
+        columns, averaged: what all other sources leave in one, relative to it.
+
+    Notes
+    -----
+    The index of Amari, Cichocki and Yang, *A new learning algorithm for blind signal separation* (1996), divided by its
+    largest value ``2 n (n - 1)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> A = np.array([[2.0, 1.0], [1.0, 1.0]])
+    >>> amari_distance(-3 * np.linalg.inv(A)[::-1], A) < 1e-12
+    True
+    >>> amari_distance([[1.0, 1.0], [1.0, -1.0]], np.eye(2))
+    1.0
+    """
+    W, A = (_finite(name, X) for name, X in (("W", W), ("A", A)))
+    n = W.shape[0]
+    if n == 0 or A.shape != W.shape[::-1]:
+        raise ValueError(f"W (n, d) and A (d, n) must fit, with n at least 1; got shapes {W.shape} and {A.shape}.")
+    P = np.abs(_unit_rows(W) @ _unit_rows(A.T).T)  # lengths of sources do not matter, nor may they overflow
+    rows, columns = np.max(P, axis=1), np.max(P, axis=0)
+    if not (np.all(rows > 0) and np.all(columns > 0)):
+        raise ValueError("W A has a row or a column of zeros: W gives a source without signal, or loses one.")
+    over = np.sum(P / rows[:, None]) + np.sum(P / columns) - 2 * n
+    return float(over / (2 * n * (n - 1))) if n > 1 else 0.0
+
+
+def _finite(name: str, X: Any) -> np.ndarray:
+    """A matrix in float64 on the host."""
+    X = np.asarray(to_numpy(X), dtype=np.float64)
+    if X.ndim != 2 or not np.all(np.isfinite(X)):
+        raise ValueError(f"{name} must be a matrix of finite numbers; got shape {X.shape}.")
+    return X
 
 
 def _unit_rows(X: np.ndarray) -> np.ndarray:

@@ -278,6 +278,17 @@ def half_bounds(U: Array, halves: Sequence[tuple[Array, FactoredTensor]]) -> np.
     return best
 
 
+def stability(U: np.ndarray, halves: Sequence[np.ndarray]) -> np.ndarray:
+    """Whether each half of the samples alone gives the unit rows of ``U (m, r)`` again; ``(m,)``.
+
+    The squared cosine of the angle to the nearest of what that half gave, rows ``(k, r)`` that may hold NaN; the
+    smaller one of the two halves counts, and 0 without halves.  Unlike a certificate it assumes no model, and proves
+    nothing.
+    """
+    nearest = [np.max(np.nan_to_num(U @ B.T) ** 2, axis=1, initial=0.0) for B in halves]
+    return np.minimum(np.min(nearest, axis=0), 1.0) if nearest else np.zeros(U.shape[0])
+
+
 def contradicted(U: Array, bounds: np.ndarray, slack: float) -> np.ndarray:
     """Which of the unit rows ``U (m, r)`` can not be as close to components that are orthogonal as ``bounds (m,)`` say.
 
