@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 import quartic
+from benchmarks.fits import Exponent, exponent
 from experiments import figures
 from experiments.experiment import Run, Table, Verdict
-from experiments.fits import Exponent, exponent
 from quartic._arrays import pack, pack_rank_one
 from quartic.datasets import ERRORS, random_orthonormal
 

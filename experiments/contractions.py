@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 import quartic
+from benchmarks.fits import Exponent, exponent
 from benchmarks.problems import DenseProblem
 from experiments import figures
 from experiments.experiment import Run, Table, Verdict
-from experiments.fits import Exponent, exponent
 from quartic.algorithms.contract import candidates, contract
 from quartic.algorithms.postprocess import evaluate, postprocess
 from quartic.tensors.factored import FactoredTensor

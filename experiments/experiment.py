@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 import quartic
 from benchmarks import report
 
-FRAME = {"experiment", "figures", "fits", "page"}
+FRAME = {"experiment", "figures", "page"}
 RESULTS = Path(__file__).parent / "results"
 VERDICTS = ("holds", "holds beyond what is proved", "does not hold at these sizes", "open")
 
@@ -127,8 +127,10 @@ def claim(module: ModuleType) -> str:
 
 
 def source(name: str) -> str:
-    """A digest of the library and of an experiment: data of another source are not those of this one."""
-    files = [*sorted(Path(quartic.__file__).parent.rglob("*.py")), Path(__file__).parent / f"{name}.py"]
+    """A digest of all that an experiment may use, itself included: data of another source are not those of this one."""
+    here = Path(__file__).parent
+    shared = [*here.glob("_*.py"), *(here.parent / "benchmarks").glob("[!m]*/*.py")]  # solvers and problems
+    files = [*sorted([*Path(quartic.__file__).parent.rglob("*.py"), *shared]), here / f"{name}.py"]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 

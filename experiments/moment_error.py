@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 import quartic
+from benchmarks.fits import Exponent, exponent
 from experiments import figures
 from experiments._smallest import grid, smallest
 from experiments.experiment import Run, Table, Verdict
-from experiments.fits import Exponent, exponent
 from quartic._arrays import pack_rank_one
 from quartic.datasets import nice_samples, population_moment
 from quartic.metrics import match

@@ -15,9 +15,9 @@ import numpy as np
 
 import quartic
 from benchmarks import solvers
+from benchmarks.fits import Exponent, exponent
 from experiments import figures
 from experiments.experiment import Run, Table, Verdict
-from experiments.fits import Exponent, exponent
 from quartic._arrays import pack_rank_one
 from quartic.algorithms.recover import polar
 from quartic.datasets import ERRORS, random_orthonormal

@@ -20,10 +20,10 @@ import numpy as np
 
 import quartic
 from benchmarks import solvers
+from benchmarks.fits import Exponent, exponent
 from experiments import figures
 from experiments._smallest import grid, smallest
 from experiments.experiment import Run, Table, Verdict
-from experiments.fits import Exponent, exponent
 from quartic.algorithms.temper import Tempering, tempering
 from quartic.datasets import NiceSamples, nice_samples
 from quartic.metrics import match

@@ -150,7 +150,7 @@ def test_json_is_one_object_that_round_trips(run, file, tmp_path, option):
     assert out.count("\n") == 1
     found, model = json.loads(out), LEARNED[option].load(path)
     assert found.pop("kind") == type(model).__name__
-    for name in ("components", "mean", "certificates", "certified", "uncertainty", "kurtosis", "eps"):
+    for name in ("components", "mean", "certificates", "certified", "uncertainty", "stability", "kurtosis", "eps"):
         np.testing.assert_array_equal(found.pop(name), getattr(model, f"{name}_"))  # to the last bit
     for name in ("mixing",) if option else ("thresholds",):
         np.testing.assert_array_equal(found.pop(name), getattr(model, f"{name}_"))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 pytest.importorskip("experiments", reason="the experiments are not part of a source distribution")
-from benchmarks import report
+from benchmarks import fits, report
 from experiments import __main__ as command
-from experiments import experiment, fits
+from experiments import experiment
 
 
 @pytest.mark.parametrize("name", experiment.names())

@@ -11,23 +11,15 @@ import statistics
 import time
 
 import numpy as np
-from scipy import stats
 
 import quartic
 from benchmarks import report
+from benchmarks.fits import exponent
 from benchmarks.must_show.sweeps import seconds_of
 from benchmarks.problems import DenseProblem
 from quartic.metrics import match
 
 PAPER = 5.0
-LEVEL = 0.95
-
-
-def exponent(sizes, seconds):
-    """Slope of ``log seconds`` against ``log d``, and the half width of its confidence interval."""
-    fit = stats.linregress(np.log(sizes), np.log(seconds))
-    width = stats.t.ppf((1 + LEVEL) / 2, len(sizes) - 2) * fit.stderr if len(sizes) > 2 else float("inf")
-    return float(fit.slope), float(width)
 
 
 def measure(d, eps, repeats):
@@ -59,22 +51,17 @@ def main(argv=None):
     print(f"n = d, Gaussian error of norm {eps}, medians of {repeats} repeats; seconds: all stages but measure\n")
     print(report.table(["d", "found", "one sweep", "seconds", "wall"], [[row[key] for key in keys] for row in rows]))
     fits = {}
-    upper = len(sizes) // 2
+    upper = min(len(sizes) // 2, len(sizes) - 3)  # an interval takes three points
     for name, part in (("all sizes", rows), (f"d from {sizes[upper]}", rows[upper:])):
         for key in ("seconds", "wall_s", "sweep_s"):
             fits[f"{name}, {key}"] = exponent([row["d"] for row in part], [row[key] for row in part])
     print()
-    print(report.table(["fit", "exponent", f"+- ({LEVEL:.0%})"], [[name, *fit] for name, fit in fits.items()]))
-    slope, width = fits["all sizes, seconds"]
-    bars.judge(
-        f"time grows like d^{PAPER:g} or slower",
-        slope - width <= PAPER,
-        f"d^({slope:.2f} +- {width:.2f})",
-        full_size=True,
-    )
+    print(report.table(["fit", "exponent, with its interval of 95%"], [[name, str(fit)] for name, fit in fits.items()]))
+    fit = fits["all sizes, seconds"]
+    bars.judge(f"time grows like d^{PAPER:g} or slower", fit.low <= PAPER, f"d^{fit}", full_size=True)
     lost = [row["d"] for row in rows if row["fraction"] < 1]
     bars.judge("every component found at every size", not lost, f"lost at d = {lost}" if lost else "all")
-    return bars.close(rows=rows, fits=fits, eps=eps, repeats=repeats)
+    return bars.close(rows=rows, fits={name: fit.as_dict() for name, fit in fits.items()}, eps=eps, repeats=repeats)
 
 
 if __name__ == "__main__":

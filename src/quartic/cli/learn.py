@@ -155,7 +155,7 @@ def summary(model: Model, most: int = 20) -> str:
 
 def as_json(model: Model) -> dict[str, Any]:
     """A model as numbers, arrays and strings."""
-    names = ("components", "mean", "certificates", "certified", "uncertainty", "kurtosis", "eps")
+    names = ("components", "mean", "certificates", "certified", "uncertainty", "stability", "kurtosis", "eps")
     return {
         "kind": type(model).__name__,
         **{name: getattr(model, f"{name}_") for name in names},

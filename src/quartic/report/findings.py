@@ -60,7 +60,7 @@ class Findings:
     timings : dict
     notes : list of str
         What a reader should know before relying on it.
-    uncertainty, kurtosis : ndarray of shape (n,) or None
+    uncertainty, stability, kurtosis : ndarray of shape (n,) or None
     correlations : ndarray of shape (n, n) or None
         Of energies.
     groups : list of list of int
@@ -86,6 +86,7 @@ class Findings:
     notes: list[str]
     skipped: int = 0
     uncertainty: np.ndarray | None = None
+    stability: np.ndarray | None = None
     kurtosis: np.ndarray | None = None
     correlations: np.ndarray | None = None
     groups: list[list[int]] = field(default_factory=list)
@@ -119,9 +120,13 @@ class Findings:
         """A table of the components: heading and cells of each column after the index."""
         sizes = [f"{100 * x:.2f} %" if self.is_model else f"{x:#.4g}" for x in self.sizes]
         columns = {"Energy" if self.is_model else "Weight": sizes, "Certificate": _numbers(self.certificates, ".4f")}
-        if self.uncertainty is not None and self.kurtosis is not None:
-            columns["Uncertainty"] = _numbers(self.uncertainty, ".1e")
-            columns["Kurtosis"] = _numbers(self.kurtosis, ".2f")
+        for name, values, form in (
+            ("Uncertainty", self.uncertainty, ".1e"),
+            ("Stability", self.stability, ".2f"),
+            ("Kurtosis", self.kurtosis, ".2f"),
+        ):
+            if values is not None:
+                columns[name] = _numbers(values, form)
         if truth is not None:
             matched = self.matched(truth)
             squared = dict(zip(matched.rows.tolist(), matched.squared.tolist(), strict=True))
@@ -237,6 +242,7 @@ def _of_model(model: Any) -> Findings:
         timings=dict(how.timings),
         notes=notes,
         uncertainty=learned.uncertainty,
+        stability=learned.stability,
         kurtosis=learned.kurtosis,
         correlations=learned.correlations,
         groups=how.groups,
