@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format bench bench-gpu experiments experiments-quick docs clean
+.PHONY: demo test lint format bench bench-gpu experiments experiments-quick docs dist clean
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -65,6 +65,13 @@ experiments: .venv/.experiments  ## the paper's claims, measured: tables, figure
 
 experiments-quick: .venv/.experiments  ## tiny versions of them, in three minutes
 	$(BIN)/python -m experiments --quick --out out/experiments
+
+.venv/.dist: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet build
+	@touch $@
+
+dist: .venv/.dist  ## wheel and source distribution, the same bytes for the same commit
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --outdir dist
 
 docs: .venv/.docs  ## the documentation site, in out/docs/index.html; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -b html docs out/docs
