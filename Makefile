@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format bench bench-gpu experiments experiments-quick docs dist clean
+.PHONY: demo test test-oldest lint format bench bench-gpu experiments experiments-quick docs dist clean
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -42,6 +42,17 @@ test: export OPENBLAS_NUM_THREADS = 1
 test: .venv/.test  ## all tests; with COVERAGE=1 also what they cover, in half as much time again
 	$(BIN)/python -m pytest -n auto $(if $(COVERAGE),--cov --cov-report=term)
 
+.venv-oldest/.ready: pyproject.toml tests/oldest.txt
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet -c tests/oldest.txt -e '.[plot]' pytest pytest-xdist hypothesis
+	@touch $@
+
+# Benchmarks and experiments run peers, which need newer versions; what needs an extra is skipped where it is missing.
+test-oldest: export OMP_NUM_THREADS = 1
+test-oldest: export OPENBLAS_NUM_THREADS = 1
+test-oldest: .venv-oldest/.ready  ## the tests of the library with the oldest supported versions
+	.venv-oldest/bin/python -m pytest -n auto --ignore=tests/test_benchmarks.py --ignore=tests/test_experiments.py
+
 lint: .venv/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -77,4 +88,4 @@ docs: .venv/.docs  ## the documentation site, in out/docs/index.html; a warning 
 	$(BIN)/python -m sphinx -W --keep-going -b html docs out/docs
 
 clean:
-	rm -rf .venv out build dist .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov
+	rm -rf .venv .venv-oldest out build dist .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov
