@@ -44,7 +44,8 @@ test: .venv/.test  ## all tests; with COVERAGE=1 also what they cover, in half a
 
 .venv-oldest/.ready: pyproject.toml tests/oldest.txt
 	$(PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/python -m pip install --quiet -c tests/oldest.txt -e '.[plot]' pytest pytest-xdist hypothesis
+	.venv-oldest/bin/python -m pip install --quiet -c tests/oldest.txt -e '.[all]' pytest pytest-xdist hypothesis \
+		array-api-strict pandas
 	@touch $@
 
 # Benchmarks and experiments run peers, which need newer versions; what needs an extra is skipped where it is missing.

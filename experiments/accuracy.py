@@ -108,7 +108,8 @@ def draw(data: dict[str, Any]) -> Any:
     for family, look in figures.styles(families).items():
         worst = np.array([max(r["lost"] for r in data["rows"] if (r["family"], r["eps"]) == (family, e)) for e in grid])
         shown = worst > 1e-13
-        ax.loglog(grid[shown], worst[shown], **look)
+        label = family if np.any(shown) else f"{family}: nothing is lost"
+        ax.loglog(grid[shown], worst[shown], **{**look, "label": label})
     ax.loglog(grid, 3 * grid, color="black", linewidth=2.5, label="3 eps, proved")
     ax.loglog(grid, sharper(grid), color="black", linewidth=2.5, linestyle=":", label="sharper bound")
     ax.set(xlabel="eps, spectral norm of the error", ylabel="1 - squared correlation, worst component")

@@ -111,5 +111,5 @@ def draw(data: dict[str, Any]) -> Any:
         ax.loglog(eta, np.sqrt(eta), color="black", linewidth=2.5, linestyle=":", label="sqrt(eta), proved to a factor")
         ax.set(xlabel="eta", title="no error" if eps == 0 else f"Gaussian error, eps {eps:g}")
     axes[0, 0].set_ylabel("1 - squared correlation, worst component")
-    axes[0, 0].legend(fontsize=8)
+    axes[0, 1].legend(fontsize=8, loc="lower right")
     return figure

@@ -106,5 +106,8 @@ def draw(data: dict[str, Any]) -> Any:
             label = f"{axis}^{fit.slope:.1f}"
             ax.loglog(upper, fit(upper), color=look["color"], linestyle=look["linestyle"], label=label)
         ax.set(xlabel=axis, ylabel="seconds", title=titles[axis])
+        ax.set_xticks(x[::2], [f"{k:g}" for k in x[::2]])
+        ax.set_ylim(min(row["sweep_s"] for row in rows) / 3, 3 * max(row["seconds"] for row in rows))
+        ax.minorticks_off()
         ax.legend(fontsize=8)
     return figure
