@@ -210,6 +210,6 @@ def draw(data: dict[str, Any]) -> Any:
         ax.minorticks_off()
     handles = axes[0, 0].get_lines()
     labels = [*(f"eps {line.get_label()}" for line in handles[:-1]), "n log n"]
-    axes[0, 2].legend(handles, labels, fontsize=8, loc="center left")
+    axes[0, 2].legend(handles, labels, fontsize=8, loc="upper left", ncols=2)
     axes[0, 0].set_ylabel("contractions")
     return figure
