@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("experiments", reason="the experiments are not part of a source distribution")
 from benchmarks import fits, report
 from experiments import __main__ as command
-from experiments import experiment
+from experiments import experiment, figures, page
 
 
 @pytest.mark.parametrize("name", experiment.names())
@@ -29,6 +29,17 @@ def test_an_experiment_measures_draws_and_judges(name, tmp_path, capsys):
     axes = [ax for ax in figure.axes if ax.axison]
     assert all(ax.get_xlabel() or ax.get_title() for ax in axes)
     assert (tmp_path / f"{name}.png").stat().st_size > 1000
+
+
+def test_the_page_is_that_of_the_data():
+    """``docs/experiments.md`` is generated: nobody wrote into it, and no data came after it."""
+    assert page.PAGE.read_text(encoding="utf-8") == page.markdown()
+
+
+@pytest.mark.parametrize("name", experiment.names())
+def test_a_full_run_is_kept(name):
+    assert (experiment.RESULTS / f"{name}.json").exists()
+    assert (figures.FOLDER / f"{name}.png").exists()
 
 
 def test_exponents_cover_the_truth(seed):
