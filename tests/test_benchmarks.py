@@ -97,6 +97,13 @@ def test_benchmark_prints_a_table_and_keeps_its_rows(suite, solvers, tmp_path):
     assert all(row["worst"] <= row["median"] for row in results["rows"])
 
 
+def test_the_page_of_results_is_that_of_the_data():
+    """``benchmarks/RESULTS.md`` is generated: nobody wrote into it, and no data came after it."""
+    from benchmarks import page
+
+    assert page.PAGE.read_text(encoding="utf-8") == page.markdown()
+
+
 def test_a_solver_of_the_other_kind_is_refused():
     done = run("benchmarks", "--quick", "--only", "msp")
     assert done.returncode == 2
