@@ -49,7 +49,7 @@ def printed(summary: list[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
     rows: list[list[Any]] = []
     seen = None
     for s in summary:
-        found, *squared = (("-" if s.get(key) is None else f"{s[key]:.4f}") for key in ("fraction", "worst", "median"))
+        found, *squared = (("-" if s[key] is None else f"{s[key]:.4f}") for key in ("fraction", "worst", "median"))
         memory = "-" if s["peak_mb"] is None else f"{s['peak_mb']:.0f}"
         name = s["problem"] if s["problem"] != seen else ""
         seen = s["problem"]
