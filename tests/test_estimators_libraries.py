@@ -12,7 +12,7 @@ from quartic import Covariance, FourthMoment, SpectralDictionaryLearning, Spectr
 from quartic._arrays import on_host
 from quartic.datasets import nice_samples
 from quartic.metrics import match
-from quartic.moments import ImplicitMoment
+from quartic.views import ImplicitMoment
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::quartic.DecompositionWarning"),  # where few samples certify little

@@ -10,8 +10,10 @@ import pytest
 from test_moments import M, assert_same, identity_frame, samples
 
 from quartic import _files, moments
-from quartic.moments import Covariance, FourthMoment, Frame, Rewhitened, inverse_root
+from quartic.frame import Frame, inverse_root
+from quartic.moments import Covariance, FourthMoment
 from quartic.tensors import Congruence
+from quartic.views import Rewhitened
 
 
 class TestFrame:

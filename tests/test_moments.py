@@ -11,8 +11,11 @@ import pytest
 
 from quartic._arrays import pack_rank_one
 from quartic.datasets import SUPPORTS, nice_samples, population_moment
-from quartic.moments import Covariance, FourthMoment, Frame, ImplicitMoment, half_of, row_hash
+from quartic.frame import Frame
+from quartic.halves import half_of, row_hash
+from quartic.moments import Covariance, FourthMoment
 from quartic.tensors import Congruence
+from quartic.views import ImplicitMoment
 
 M, D = 500, 4
 SIGMAS = 6

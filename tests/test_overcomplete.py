@@ -13,8 +13,10 @@ from quartic import SpectralDictionaryLearning, SpectralICA
 from quartic._progress import Stages
 from quartic.algorithms.certify import is_certified
 from quartic.datasets import nice_samples
+from quartic.frame import Frame
+from quartic.halves import half_of, row_hash
 from quartic.metrics import match
-from quartic.moments import Covariance, FourthMoment, Frame, half_of, row_hash
+from quartic.moments import Covariance, FourthMoment
 from quartic.overcomplete import (
     COUNTING,
     SHARES,

@@ -31,7 +31,7 @@ from quartic.algorithms.refine import (
     tanh_score,
 )
 from quartic.datasets import nice_samples, random_orthonormal
-from quartic.moments import half_of, row_hash
+from quartic.halves import half_of, row_hash
 
 
 def chunks_of(rows, weights=None):

@@ -253,8 +253,10 @@ def test_images_must_have_the_shape_of_the_components(result):
 def test_models_that_are_not_fitted_are_refused():
     with pytest.raises(NotFittedError):
         quartic.SpectralICA().plot()
-    with pytest.raises(TypeError, match="fitted estimator"):
+    with pytest.raises(NotFittedError):
         report.plot(quartic.SpectralICA())
+    with pytest.raises(TypeError, match="fitted estimator"):
+        report.plot(np.eye(3))
 
 
 def test_without_matplotlib_the_remedy_is_named(result, monkeypatch):

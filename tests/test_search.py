@@ -13,12 +13,15 @@ from quartic._progress import Stages
 from quartic.algorithms.certify import CERTIFIED, DETERMINED, pair_energy, split_certificates
 from quartic.algorithms.temper import tempering
 from quartic.datasets import COEFFICIENTS, SUPPORTS, nice_samples, random_orthonormal
+from quartic.frame import Frame
+from quartic.halves import half_of, row_hash
 from quartic.metrics import match
-from quartic.moments import Covariance, FourthMoment, Frame, ImplicitMoment, half_of, row_hash
+from quartic.moments import Covariance, FourthMoment
 from quartic.samples import Held
 from quartic.search import TOP, search, search_window
 from quartic.spectral import Polish, complete, counted, spectral_stage, top_or_window
 from quartic.tensors import FactoredTensor
+from quartic.views import ImplicitMoment
 
 
 def nobody(r):

@@ -11,10 +11,12 @@ import numpy as np
 from benchmarks import report
 from benchmarks.problems import SamplesProblem
 from quartic.algorithms.temper import tempering
+from quartic.halves import half_of, row_hash
 from quartic.local import Cloud, untangle
 from quartic.metrics import match
-from quartic.moments import Covariance, ImplicitMoment, half_of, row_hash
+from quartic.moments import Covariance
 from quartic.search import Certified, search, search_window
+from quartic.views import ImplicitMoment
 
 FOUND = 0.9
 SHARES = {"plain": 1.0, "ESS 0.5": 0.5, "ESS 0.1": 0.1}

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 from quartic import datasets, metrics
 from quartic._arrays import full_precision
 from quartic.decomposition import decompose
+from quartic.frame import Frame
 from quartic.given_moment import dictionary_from_moment
-from quartic.moments import Covariance, FourthMoment, Frame
+from quartic.moments import Covariance, FourthMoment
 from quartic.result import Decomposition, DecompositionWarning, Status
 from quartic.tensors import FactoredTensor, FourTensor, PackedTensor
 

@@ -30,9 +30,10 @@ from quartic.algorithms.certify import is_certified
 from quartic.algorithms.refine import LOG_COSH_SPREAD, from_gaussian
 from quartic.algorithms.temper import CARRYING, SHARE, effective, tempering
 from quartic.algorithms.together import DEVIATION, kurtosis
+from quartic.halves import half_of, row_hash
 from quartic.learned import Learned
 from quartic.local import Cloud, orthogonal_axes, untangle
-from quartic.moments import Covariance, half_of, row_hash
+from quartic.moments import Covariance
 from quartic.overcomplete import FEW as FEW_MORE
 from quartic.samples import SIGNIFICANT, Limit, glance, in_part
 from quartic.search import FEW, Certified

@@ -28,17 +28,10 @@ from quartic.algorithms.recover import polar
 from quartic.algorithms.refine import pair_moments, sines
 from quartic.algorithms.together import correlations_of_pairs, groups, least_correlation, tau_of_pairs
 from quartic.algorithms.truncate import full_spectrum, spectral_norm
+from quartic.frame import Frame, inverse_root
+from quartic.halves import half_of, row_hash
 from quartic.learned import Learned, LearningReport
-from quartic.moments import (
-    Covariance,
-    FourthMoment,
-    Frame,
-    ImplicitMoment,
-    Rewhitened,
-    half_of,
-    inverse_root,
-    row_hash,
-)
+from quartic.moments import Covariance, FourthMoment
 from quartic.overcomplete import (
     COUNTING,
     EXACT,
@@ -61,6 +54,7 @@ from quartic.search import Search
 from quartic.spectral import Spectral, complete, counted, is_noise, rest_is_gaussian, spectral_stage, top_or_window
 from quartic.tensors.base import FourTensor
 from quartic.tensors.combine import deflate
+from quartic.views import ImplicitMoment, Rewhitened
 
 NO_SAMPLES = "none: moments alone, no samples were kept"
 INSIDE = 1e-9  # sine of what rounding leaves of a known atom outside of the directions in which samples vary

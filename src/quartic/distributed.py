@@ -27,7 +27,8 @@ from quartic import __version__
 from quartic._arrays import Array, array_namespace, from_numpy, is_array_api_obj, moved, take_rows, to_numpy
 from quartic._checkpoint import EVERY, Checkpoint, digest
 from quartic.algorithms.refine import ClippedScore, Pass, Signals, Statistics
-from quartic.moments import Covariance, FourthMoment, Frame
+from quartic.frame import Frame
+from quartic.moments import Covariance, FourthMoment
 from quartic.passes import (
     Answer,
     Merge,

@@ -38,13 +38,15 @@ from quartic._arrays import (
 )
 from quartic._files import load_arrays, readable, save_arrays
 from quartic._fit import Callbacks, unchanged_on_failure
+from quartic._reported import Reported
 from quartic.algorithms.certify import is_certified
 from quartic.diagnosis import Diagnosis, diagnose
 from quartic.dictionary import frame_for, learn, learn_from_moment, warn
 from quartic.distributed import Collection, chunk_by_chunk, collected, is_collection
 from quartic.export import save_safetensors
+from quartic.frame import Frame
 from quartic.learned import Learned, LearningReport
-from quartic.moments import FourthMoment, Frame
+from quartic.moments import FourthMoment
 from quartic.result import Status
 from quartic.samples import Held, trim
 
@@ -52,7 +54,9 @@ FORMS = ("auto", "accumulated", "implicit")
 ALGORITHMS = (None, "omp", "lars", "lasso_lars", "lasso_cd", "threshold")  # those of sklearn's sparse_encode
 
 
-class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator):
+class _SpectralEstimator(
+    Reported, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
+):
     """What both estimators share: one fit, two ways to present it."""
 
     moment_: FourthMoment
@@ -410,73 +414,6 @@ class _SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Call
         dtype = codes.dtype if codes.dtype in (xp.float32, xp.float64) else xp.float64
         restored = xp.astype(codes, xp.float64) @ from_numpy(components, codes) + from_numpy(mean, codes)
         return xp.astype(restored, dtype)
-
-    def plot(
-        self, path: str | os.PathLike[str] | None = None, *, truth: Any = None, shape: tuple[int, int] | None = None
-    ) -> Any:
-        """A matplotlib figure of spectrum, certificates, uncertainties and groups; see :func:`quartic.report.plot`.
-
-        Parameters
-        ----------
-        path : str or path, optional
-            Where to write the figure; the suffix is the format.
-        truth : array-like of shape (m, n_features), or an object with such ``components``, optional
-            True atoms: found ones are shown against them.
-        shape : (int, int), optional
-            Of the images that the atoms are, which are then shown.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-
-        Examples
-        --------
-        >>> import quartic
-        >>> data = quartic.datasets.nice_samples(2000, 5, random_state=0)
-        >>> model = quartic.SpectralDictionaryLearning().fit(data.samples)
-        >>> figure = model.plot()  # model.plot("model.png") writes it to a file
-        >>> [ax.get_title("left") for ax in figure.get_axes()][:3]
-        ['Spectrum of the cumulant', 'Certificates', 'Uncertainty']
-        """
-        check_is_fitted(self)
-        from quartic.report import plot
-
-        return plot(self, path, truth=truth, shape=shape)
-
-    def write_report(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        truth: Any = None,
-        shape: tuple[int, int] | None = None,
-        title: str | None = None,
-    ) -> None:
-        """Write an HTML page, all at once or not at all; see :func:`quartic.report.write_report`.
-
-        Parameters
-        ----------
-        path : str or path
-        truth : array-like of shape (m, n_features), or an object with such ``components``, optional
-            True atoms: found ones are shown against them.
-        shape : (int, int), optional
-            Of the images that the atoms are, which are then shown.
-        title : str, optional
-            What the page is about.
-
-        Examples
-        --------
-        >>> import os, tempfile, quartic
-        >>> data = quartic.datasets.nice_samples(2000, 5, random_state=0)
-        >>> model = quartic.SpectralDictionaryLearning().fit(data.samples)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.write_report(os.path.join(folder, "report.html"), truth=data)
-        ...     os.listdir(folder)
-        ['report.html']
-        """
-        check_is_fitted(self)
-        from quartic.report import write_report
-
-        write_report(self, path, truth=truth, shape=shape, title=title)
 
     def diagnose(self, X: Any) -> Diagnosis:
         """Say in plain words whether samples are what a fit assumes, and after a fit whether they are like its own.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from quartic.moments import Frame
+from quartic.frame import Frame
 from quartic.result import Status
 
 

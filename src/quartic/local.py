@@ -37,10 +37,10 @@ from quartic.algorithms.together import (
     overlaps,
     together,
 )
-from quartic.moments import ImplicitMoment
 from quartic.search import Certified, search
 from quartic.tensors.factored import FactoredTensor
 from quartic.tensors.samples import rows_in_a_chunk
+from quartic.views import ImplicitMoment
 
 MOST = 16  # atoms that are solved for together: the moment of 16 dimensions has 136^2 entries
 NEAR = 8  # atoms in the neighbourhood of one, where there are no closed groups

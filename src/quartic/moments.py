@@ -6,8 +6,7 @@
 Two passes, not one: a raw fourth moment that is whitened afterwards loses the condition number to the fourth power, and
 for data far from the origin everything.
 
-Each accumulator keeps *two disjoint halves* of the samples apart, by a hash of the row's index, so that what is found
-in one half can be tested on the other however the data were cut, ordered or merged.  Products are taken in the dtype
+Each accumulator keeps *two disjoint halves* of the samples apart (``halves.py``).  Products are taken in the dtype
 of the samples (float64 for the covariance, always), where the samples are, and summed in float64.  The fourth moment
 stays there; what is small, frames and covariances, lies on the host.
 """
@@ -15,12 +14,9 @@ stays there; what is small, frames and covariances, lies on the host.
 from __future__ import annotations
 
 import copy
-import hashlib
 import math
 import operator
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,44 +37,14 @@ from quartic._arrays import (
     take_rows,
     to_numpy,
     typed,
-    write,
 )
 from quartic._files import load_arrays, readable, save_arrays
-from quartic.algorithms.temper import effective
 from quartic.algorithms.whiten import whiten
-from quartic.tensors import FourTensor, PackedTensor, SampleTensor, Sum
-from quartic.tensors.combine import Congruence, Pairings
-from quartic.tensors.factored import FactoredTensor
+from quartic.frame import Frame
+from quartic.halves import halves
+from quartic.tensors import FourTensor, PackedTensor, Sum
+from quartic.tensors.combine import Pairings
 from quartic.tensors.samples import rows_in_a_chunk
-
-
-def row_hash(index: np.ndarray) -> np.ndarray:
-    """64 random-looking bits for each row index (the finaliser of splitmix64): the same however the rows are cut."""
-    x = index.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
-    return x ^ (x >> np.uint64(31))
-
-
-def half_of(hashes: np.ndarray) -> np.ndarray:
-    """The half, 0 or 1, of each row: the lowest bit of its hash.  Subsamples go by the highest."""
-    return (hashes & np.uint64(1)).astype(np.intp)
-
-
-def halves(batch: Array, w: np.ndarray | None, index: np.ndarray, size: int) -> Iterator[tuple[int, Array, np.ndarray]]:
-    """Chunks of ``size`` rows, split in halves: ``(half, rows, weights)``; rows without weight are left out."""
-    for half, mine in places(w, index, size):
-        yield half, take_rows(batch, mine), np.ones(mine.shape[0]) if w is None else w[mine]
-
-
-def places(w: np.ndarray | None, index: np.ndarray, size: int) -> Iterator[tuple[int, np.ndarray]]:
-    """The same as places in a batch, ``(half, places)``."""
-    for first in range(0, index.shape[0], size):
-        half = half_of(row_hash(index[first : first + size]))
-        for h in (0, 1):
-            mine = np.flatnonzero(half == h if w is None else (half == h) & (w[first : first + size] > 0))
-            if mine.size:
-                yield h, first + mine
 
 
 class _Accumulator:
@@ -395,212 +361,6 @@ def _pooled(a: tuple[Any, Any, Any], b: tuple[Any, Any, Any]) -> tuple[Any, Any,
     return total, a[1] + shift * (b[0] / total), a[2] + b[2] + np.outer(shift, shift) * (a[0] * b[0] / total)
 
 
-@dataclass(frozen=True, eq=False)
-class Frame:
-    """The coordinates of the second pass: ``z = (y - mean) @ forward``.
-
-    Attributes
-    ----------
-    mean : ndarray of shape (d,)
-    forward : ndarray of shape (d, r)
-    backward : ndarray of shape (r, d)
-        ``backward @ forward = Id``.
-    spectrum : ndarray of shape (d,)
-        Eigenvalues of the covariance, descending.
-    reason : str
-        How the dimension ``r`` was chosen.
-
-    Examples
-    --------
-    >>> import numpy as np, quartic
-    >>> Y = 5 + np.random.default_rng(0).standard_normal((1000, 3)) * [1.0, 10.0, 100.0]
-    >>> frame = quartic.Covariance().update(Y).frame()
-    >>> frame.dim, bool(np.allclose(np.cov(frame.whiten(Y).T, bias=True), np.eye(3)))
-    (3, True)
-    """
-
-    mean: np.ndarray
-    forward: np.ndarray
-    backward: np.ndarray
-    spectrum: np.ndarray
-    reason: str
-
-    @property
-    def dim(self) -> int:
-        """``r``, the dimension of the whitened samples."""
-        return int(self.forward.shape[1])
-
-    @property
-    def key(self) -> str:
-        """A digest of the coordinates: moments can be merged if it is the same."""
-        parts = (self.mean, self.forward, self.backward)
-        return hashlib.sha256(b"".join(np.ascontiguousarray(x).tobytes() for x in parts)).hexdigest()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Frame) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def whiten(self, Y: Array, dtype: Any = None) -> Array:
-        """Samples in these coordinates, ``(m, r)``, computed in float64.
-
-        Parameters
-        ----------
-        Y : array of shape (m, d)
-        dtype : dtype, optional
-            Of the answer; that of the samples when not given.
-
-        Examples
-        --------
-        >>> import numpy as np, quartic
-        >>> Y = np.random.default_rng(0).uniform(size=(1000, 3)).astype(np.float32)
-        >>> Z = quartic.Covariance().update(Y).frame().whiten(Y)
-        >>> Z.shape, str(Z.dtype), bool(abs(Z.mean(axis=0)).max() < 1e-5)
-        ((1000, 3), 'float32', True)
-        """
-        xp = array_namespace(Y)
-        mean, forward = from_numpy(self.mean, Y), from_numpy(self.forward, Y)
-        empty = Y[:0, : self.dim] if dtype is None else typed(Y[:0, : self.dim], dtype)
-        out = xp.empty((Y.shape[0], self.dim), dtype=empty.dtype, device=device(Y))
-        size = rows_of(Y, np.float64)
-        for first in range(0, Y.shape[0], size):
-            chunk = slice(first, min(first + size, Y.shape[0]))
-            white = (xp.astype(Y[chunk, :], xp.float64) - mean) @ forward
-            out = write(out, (chunk, slice(None)), xp.astype(white, empty.dtype))
-        return out
-
-    def completed(self, mean: np.ndarray, root: np.ndarray) -> Frame:
-        """The frame of other samples in the same span.
-
-        Parameters
-        ----------
-        mean : ndarray of shape (d,)
-            Of those samples.
-        root : ndarray of shape (r, r)
-            ``C^(-1/2)``, with ``C`` their covariance in these coordinates.
-
-        Returns
-        -------
-        Frame
-
-        Examples
-        --------
-        >>> import numpy as np, quartic
-        >>> Y = np.random.default_rng(0).standard_normal((1000, 3))
-        >>> frame = quartic.Covariance().update(Y).frame()
-        >>> wider = frame.completed(frame.mean, np.eye(3) / 2)  # for 2 Y, where C is 4 Id
-        >>> bool(np.allclose(wider.whiten(Y), frame.whiten(Y) / 2))
-        True
-        """
-        backward = np.linalg.solve(root, self.backward)
-        return Frame(mean, self.forward @ root, backward, self.spectrum, self.reason)
-
-    def narrowed(self, Q: np.ndarray) -> Frame:
-        """The part of these coordinates in a subspace.
-
-        Parameters
-        ----------
-        Q : ndarray of shape (r, n)
-            Orthonormal columns that span it.
-
-        Returns
-        -------
-        Frame
-
-        Examples
-        --------
-        >>> import numpy as np, quartic
-        >>> Y = np.random.default_rng(0).standard_normal((1000, 3))
-        >>> frame = quartic.Covariance().update(Y).frame()
-        >>> part = frame.narrowed(np.eye(3)[:, :2])
-        >>> part.dim, bool(np.allclose(part.whiten(Y), frame.whiten(Y)[:, :2]))
-        (2, True)
-        """
-        return Frame(self.mean, self.forward @ Q, Q.T @ self.backward, self.spectrum, self.reason)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """What a file needs to hold, for :meth:`from_arrays` to make the frame again.
-
-        Examples
-        --------
-        >>> import numpy as np, quartic
-        >>> frame = quartic.Covariance().update(np.random.default_rng(0).standard_normal((1000, 3))).frame()
-        >>> list(frame.arrays())
-        ['frame_mean', 'frame_forward', 'frame_backward', 'frame_spectrum', 'frame_reason']
-        """
-        arrays = ("mean", "forward", "backward", "spectrum", "reason")
-        return {f"frame_{name}": np.asarray(getattr(self, name)) for name in arrays}
-
-    @classmethod
-    def from_arrays(cls, data: dict[str, np.ndarray]) -> Frame:
-        """A frame from what :meth:`arrays` gave.
-
-        Parameters
-        ----------
-        data : mapping of str to ndarray
-            Other names may be in it.
-
-        Returns
-        -------
-        Frame
-
-        Examples
-        --------
-        >>> import numpy as np, quartic
-        >>> frame = quartic.Covariance().update(np.random.default_rng(0).standard_normal((1000, 3))).frame()
-        >>> quartic.Frame.from_arrays({**frame.arrays(), "sensor": np.asarray("left")}) == frame
-        True
-        """
-        mean, forward, backward, spectrum = (
-            data[f"frame_{name}"] for name in ("mean", "forward", "backward", "spectrum")
-        )
-        return cls(mean, forward, backward, spectrum, str(data["frame_reason"]))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a ``.npz`` file, all at once or not at all.
-
-        Parameters
-        ----------
-        path : str or path
-
-        Examples
-        --------
-        >>> import os, tempfile, numpy as np, quartic
-        >>> frame = quartic.Covariance().update(np.random.default_rng(0).standard_normal((1000, 3))).frame()
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     frame.save(os.path.join(folder, "frame.npz"))
-        ...     os.listdir(folder)
-        ['frame.npz']
-        """
-        save_arrays(path, "Frame", self.arrays())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Frame:
-        """Read what :meth:`save` wrote; nothing in the file is executed.
-
-        Parameters
-        ----------
-        path : str or path
-
-        Returns
-        -------
-        Frame
-
-        Examples
-        --------
-        >>> import os, tempfile, numpy as np, quartic
-        >>> frame = quartic.Covariance().update(np.random.default_rng(0).standard_normal((1000, 3))).frame()
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     frame.save(os.path.join(folder, "frame.npz"))
-        ...     quartic.Frame.load(os.path.join(folder, "frame.npz")) == frame
-        True
-        """
-        data = load_arrays(path, "Frame")
-        with readable(path):
-            return cls.from_arrays(data)
-
-
 class FourthMoment(_Accumulator):
     """Second pass: the fourth moment of whitened samples, packed on Sym2.
 
@@ -796,7 +556,7 @@ class FourthMoment(_Accumulator):
         """
         xp = array_namespace(self.fourth)
         dtype = xp.float64 if self.dtype is None else getattr(xp, self.dtype.name)
-        return _cumulant(self.moment(half).astype(dtype), self.covariance(half))
+        return cumulant_of(self.moment(half).astype(dtype), self.covariance(half))
 
     def to_numpy(self) -> FourthMoment:
         """The same with its sums on the host, as NumPy arrays of its own.
@@ -870,88 +630,6 @@ class FourthMoment(_Accumulator):
         return out
 
 
-class ImplicitMoment:
-    """The fourth moment of samples that are kept, multiplied without being formed.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (m, r)
-        Whitened samples.
-    half : ndarray of shape (m,)
-        The half, 0 or 1, of each.
-    weights : ndarray of shape (m,)
-    """
-
-    def __init__(self, Z: Array, half: np.ndarray, weights: np.ndarray) -> None:
-        self.dim = int(Z.shape[1])
-        mine = [np.flatnonzero(half == h) for h in (0, 1)]
-        self.weight = np.array([weights[rows].sum() for rows in mine])
-        self.effective = np.array([effective(weights[rows]) for rows in mine])
-        self.parts = {
-            h: SampleTensor(take_rows(Z, rows), weights[rows]) for h, rows in enumerate(mine) if self.weight[h] > 0
-        }
-        self._covariances = {h: to_numpy(part.covariance) for h, part in self.parts.items()}
-
-    def covariance(self, half: int | None = None) -> np.ndarray:
-        """Second moment ``(r, r)``, of one half or of all."""
-        if half is not None:
-            return self._covariances[half]
-        total = self.weight.sum()
-        return np.asarray(sum(float(self.weight[h] / total) * C for h, C in self._covariances.items()))
-
-    def moment(self, half: int | None = None) -> FourTensor:
-        """``E[z^(x4)]`` over one half or all of the samples."""
-        if half is not None:
-            return self.parts[half]
-        return Sum(self._shares)
-
-    def cumulant(self, half: int | None = None) -> FourTensor:
-        """The fourth cumulant; see :meth:`FourthMoment.cumulant`."""
-        return _cumulant(self.moment(half), self.covariance(half))
-
-    @property
-    def _shares(self) -> list[tuple[float, SampleTensor]]:
-        total = self.weight.sum()
-        return [(float(self.weight[h] / total), part) for h, part in self.parts.items()]
-
-
-class Rewhitened:
-    """A fourth moment in coordinates in which its own samples are white.
-
-    Samples that were not in the first pass have a covariance ``C`` in the frame that differs from the identity; the
-    whitener is completed by ``root = C^(-1/2)``, from all samples, for both halves alike.  Their mean may differ from
-    that of the frame by ``delta``: a cumulant about the wrong point lacks ``2 delta^4``, which is added, and errs by
-    ``4 delta`` times the third cumulant, which vanishes for symmetric coefficients.
-    """
-
-    def __init__(self, moment: FourthMoment) -> None:
-        self.moment = moment
-        self.dim, self.effective = moment.dim, moment.effective
-        self.shift = to_numpy(moment._mean(moment.first, None))  # (r,)
-        self.root = inverse_root(moment.covariance() - np.outer(self.shift, self.shift))
-
-    @property
-    def frame(self) -> Frame:
-        """The coordinates, and the mean of all samples."""
-        old = self.moment.frame
-        return old.completed(old.mean + self.shift @ old.backward, self.root)
-
-    def covariance(self, half: int | None = None) -> np.ndarray:
-        """Covariance ``(r, r)`` of one half, or of all samples: the identity, for all."""
-        return self.root @ (self.moment.covariance(half) - np.outer(self.shift, self.shift)) @ self.root
-
-    def cumulant(self, half: int | None = None) -> FourTensor:
-        """The fourth cumulant of one half, or of all samples."""
-        T = self.moment.cumulant(half)
-        delta, one, root = (from_numpy(x, T.like, T.like.dtype) for x in (self.shift[None, :], np.ones(1), self.root))
-        return Congruence(Sum([(1.0, T), (2.0, FactoredTensor.from_components(one, delta))]), root)
-
-
-def _cumulant(moment: FourTensor, C: np.ndarray) -> FourTensor:
+def cumulant_of(moment: FourTensor, C: np.ndarray) -> FourTensor:
+    """A fourth moment without the three pairings of the covariance ``C``."""
     return Sum([(1.0, moment), (-1.0, Pairings(from_numpy(C, moment.like, moment.like.dtype)))])
-
-
-def inverse_root(C: np.ndarray) -> np.ndarray:
-    """``C^(-1/2)``, symmetric."""
-    values, V = np.linalg.eigh(C)
-    return (V / np.sqrt(np.maximum(values, np.finfo(np.float64).eps * values[-1]))) @ V.T

@@ -26,7 +26,8 @@ from quartic.algorithms.sparse_code import Fitted, fit, most_atoms, pursue
 from quartic.algorithms.subspace_power import VAIN, climb, derivatives, energies, maxima, normalised
 from quartic.algorithms.temper import Tempering, tempering
 from quartic.algorithms.truncate import Spectrum, full_spectrum
-from quartic.moments import FourthMoment, Frame
+from quartic.frame import Frame
+from quartic.moments import FourthMoment
 from quartic.samples import Samples
 from quartic.search import Certified, Halved, may_be_gaussian
 from quartic.tensors.base import FourTensor

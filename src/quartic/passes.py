@@ -15,7 +15,9 @@ import numpy as np
 
 from quartic._arrays import Array, array_namespace, from_numpy, moved, rows_of, take_rows, to_numpy
 from quartic.algorithms.refine import Chunk, ClippedScore, Signals, Statistics, statistics
-from quartic.moments import Covariance, FourthMoment, Frame, places
+from quartic.frame import Frame
+from quartic.halves import places
+from quartic.moments import Covariance, FourthMoment
 from quartic.samples import GLANCE, Limit, centred, in_part
 
 SUSPECT, SUSPECTS = 0.5, 64  # of a chunk's own limit: norms that may be too long; and how many such rows it sends along

@@ -29,7 +29,8 @@ from quartic.algorithms.refine import (
     sparse,
     statistics,
 )
-from quartic.moments import Covariance, Frame
+from quartic.frame import Frame
+from quartic.moments import Covariance
 from quartic.samples import Samples
 from quartic.search import Search
 from quartic.spectral import POLISH_STEPS, SPARSE_LEAST, SPARSE_ROWS, Spectral

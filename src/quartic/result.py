@@ -12,6 +12,7 @@ import numpy as np
 
 from quartic._arrays import Array, from_numpy, to_numpy
 from quartic._files import atomic
+from quartic._reported import Reported
 from quartic.algorithms.certify import is_certified
 from quartic.tensors.cp import to_tensorly
 from quartic.tensors.factored import FactoredTensor
@@ -88,7 +89,7 @@ class Status:
 
 
 @dataclass(frozen=True)
-class Decomposition:
+class Decomposition(Reported):
     """Components of a tensor, with what is known about them.
 
     Attributes
@@ -223,71 +224,6 @@ class Decomposition:
         if n > most:
             lines.append(f"  ... and {n - most} more")
         return "\n".join(lines)
-
-    def plot(
-        self, path: str | os.PathLike[str] | None = None, *, truth: Any = None, shape: tuple[int, int] | None = None
-    ) -> Any:
-        """A matplotlib figure of the spectrum and the certificates; see :func:`quartic.report.plot`.
-
-        Parameters
-        ----------
-        path : str or path, optional
-            Where to write the figure; the suffix is the format.
-        truth : array-like of shape (m, d), or an object with such ``components``, optional
-            True components: found ones are shown against them.
-        shape : (int, int), optional
-            Of the images that the components are, which are then shown.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-
-        Examples
-        --------
-        >>> import quartic
-        >>> planted = quartic.datasets.planted_tensor(6, 4, 0.1, random_state=0)
-        >>> result = quartic.decompose(planted.tensor, random_state=0)
-        >>> figure = result.plot()  # result.plot("spectrum.png") writes it to a file
-        >>> len(figure.get_axes())
-        2
-        """
-        from quartic.report import plot
-
-        return plot(self, path, truth=truth, shape=shape)
-
-    def write_report(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        truth: Any = None,
-        shape: tuple[int, int] | None = None,
-        title: str | None = None,
-    ) -> None:
-        """Write an HTML page, all at once or not at all; see :func:`quartic.report.write_report`.
-
-        Parameters
-        ----------
-        path : str or path
-        truth : array-like of shape (m, d), or an object with such ``components``, optional
-            True components: found ones are shown against them.
-        shape : (int, int), optional
-            Of the images that the components are, which are then shown.
-        title : str, optional
-            What the page is about.
-
-        Examples
-        --------
-        >>> import os, tempfile, quartic
-        >>> planted = quartic.datasets.planted_tensor(6, 4, 0.1, random_state=0)
-        >>> result = quartic.decompose(planted.tensor, random_state=0)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     result.write_report(os.path.join(folder, "report.html"), title="A planted tensor")
-        ...     os.listdir(folder)
-        ['report.html']
-        """
-        from quartic.report import write_report
-
-        write_report(self, path, truth=truth, shape=shape, title=title)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

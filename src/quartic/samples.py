@@ -22,7 +22,9 @@ from quartic._arrays import (
     to_numpy,
 )
 from quartic.algorithms.refine import Chunk, Pass, Signals, Statistics, statistics
-from quartic.moments import Covariance, FourthMoment, Frame, places, row_hash
+from quartic.frame import Frame
+from quartic.halves import places, row_hash
+from quartic.moments import Covariance, FourthMoment
 
 TRIM = 4.0  # times m^(1/4) and the 90% quantile: such a norm outweighs all other fourth moments 250 times
 SIGNIFICANT = 5.0  # standard errors of the kurtosis of Gaussian samples

@@ -23,11 +23,14 @@ from quartic.algorithms.recover import polar
 from quartic.algorithms.refine import Chunk, iterated, orthogonal, statistics
 from quartic.algorithms.temper import Tempering, tempering
 from quartic.algorithms.truncate import spectral_norm
+from quartic.frame import Frame
+from quartic.halves import half_of, row_hash
 from quartic.local import Cloud, convincing, doubtful, tangled, untangle
-from quartic.moments import FourthMoment, Frame, ImplicitMoment, half_of, row_hash
+from quartic.moments import FourthMoment
 from quartic.samples import Samples
 from quartic.search import Certified, Halved, Search, search, search_window
 from quartic.tensors.combine import Congruence, Sum
+from quartic.views import ImplicitMoment
 
 SUBSAMPLE = 2  # times r^2: samples that feed the spectral stage at first; measured, mostly enough for tau <= 1/4
 LARGEST, LARGEST_LEAST = 16, 1 << 16  # times r^2, and at least: where the subsample stops to double

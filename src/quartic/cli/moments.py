@@ -9,7 +9,8 @@ from typing import Any
 from quartic._checkpoint import digest
 from quartic.cli.common import EXIT_CODES, OK, CommandError, bad_input, check_output, say, seed, to_json, whole, writing
 from quartic.cli.scale import DATA, add_scale, samples
-from quartic.moments import Covariance, FourthMoment, Frame
+from quartic.frame import Frame
+from quartic.moments import Covariance, FourthMoment
 
 WRITTEN = {
     Frame: "coordinates, written by quartic merge --frame",

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from quartic._arrays import packed_dim, to_numpy
 from quartic.algorithms.certify import is_certified
@@ -144,6 +146,8 @@ def findings(subject: Any) -> Findings:
     """What there is to say about a ``Decomposition`` or a fitted estimator."""
     if isinstance(subject, Decomposition):
         return _of_result(subject)
+    if isinstance(subject, BaseEstimator):
+        check_is_fitted(subject)
     if hasattr(subject, "learned_"):
         return _of_model(subject)
     raise TypeError(f"a Decomposition or a fitted estimator of quartic is expected; got {type(subject).__name__}.")
