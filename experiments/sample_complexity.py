@@ -269,6 +269,7 @@ def draw(data: dict[str, Any]) -> Any:
         ax.set_xticks(sizes, [str(n) for n in sizes])
         ax.minorticks_off()
     axes[0, 0].set(ylabel="fewest samples for all atoms")
+    axes[0, 0].plot([], [], color="black", alpha=0.35, linewidth=3, label="faint: all of them certified")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
     return figure
