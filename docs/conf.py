@@ -44,10 +44,27 @@ def figures(block, block_vars, gallery_conf):
     return figure_rst(paths, gallery_conf["src_dir"])
 
 
+class Order:
+    """The order of the gallery: the idea, what is asked first, scale, and what to do when something fails."""
+
+    NAMES = (
+        "idea", "tensor", "image_patches", "mixed_images", "correlated", "overcomplete", "pipeline", "stream", "dask",
+        "gpu", "failed_run",
+    )  # fmt: skip
+
+    def __init__(self, src_dir):
+        pass
+
+    def __call__(self, filename):
+        """The place of an example."""
+        return self.NAMES.index(filename.removeprefix("plot_").removesuffix(".py"))
+
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": "/plot_",
+    "within_subsection_order": Order,
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("quartic",),
     "reference_url": {"quartic": None},
@@ -70,5 +87,5 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "experiments": []},  # its table wants the width
 }

@@ -2,7 +2,7 @@
 The idea in pictures
 ====================
 
-Why two halves of a random rotation look alike to a covariance and not to a fourth moment, and how components are read
+Why a covariance can not tell atoms from any rotation of them, while a fourth moment can, and how components are read
 off a spectrum.
 """
 
@@ -17,29 +17,29 @@ import quartic
 
 data = quartic.datasets.nice_samples(2000, 2, p=0.3, coefficients="gaussian", dictionary="orthonormal", random_state=1)
 Y, A = data.samples, data.components
-figure, axes = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
-axes[0].scatter(*Y.T, s=4, color="#0072B2", alpha=0.5)
+figure, ax = plt.subplots(figsize=(4.4, 4), layout="constrained")
+ax.scatter(*Y.T, s=4, color="#0072B2", alpha=0.5)
 angle = np.linspace(0, 2 * np.pi, 200)
 spread = np.std(Y)
-axes[0].plot(
-    2 * spread * np.cos(angle), 2 * spread * np.sin(angle), color="#444444", linestyle="--", label="covariance"
-)
+ax.plot(2 * spread * np.cos(angle), 2 * spread * np.sin(angle), color="#444444", linestyle="--", label="covariance")
 for a in A:
-    axes[0].annotate("", 2.5 * a, (0, 0), arrowprops={"arrowstyle": "->", "color": "#B84A00", "lw": 2})
-axes[0].set(title="samples, and two atoms", aspect="equal", xlim=(-3, 3), ylim=(-3, 3))
-axes[0].legend(loc="lower left")
+    ax.annotate("", 2.5 * a, (0, 0), arrowprops={"arrowstyle": "->", "color": "#B84A00", "lw": 2})
+ax.set(title="samples, and two atoms", aspect="equal", xlim=(-3, 3), ylim=(-3, 3))
+ax.legend(loc="lower left")
 
 # %%
-# The fourth moment in a direction, ``E <y, u>^4``, is largest along the atoms; the second moment is flat.
+# The fourth moment in a direction, ``E <y, u>^4``, is largest along the atoms (vertical lines); the second moment is
+# flat.
 
 U = np.column_stack((np.cos(angle), np.sin(angle)))
+moments, ax = plt.subplots(figsize=(5.4, 3.6), layout="constrained")
 for power, style in ((2, "--"), (4, "-")):
     moment = np.mean((Y @ U.T) ** power, axis=0)
-    axes[1].plot(np.degrees(angle), moment / moment.mean(), style, color="#0072B2", label=f"moment of order {power}")
+    ax.plot(np.degrees(angle), moment / moment.mean(), style, color="#0072B2", label=f"moment of order {power}")
 for a in np.concatenate((A, -A)):
-    axes[1].axvline(np.degrees(np.arctan2(a[1], a[0])) % 360, color="#B84A00", linewidth=1)
-axes[1].set(title="moment in each direction", xlabel="direction, degrees", ylabel="relative to its mean")
-axes[1].legend()
+    ax.axvline(np.degrees(np.arctan2(a[1], a[0])) % 360, color="#B84A00", linewidth=1)
+ax.set(title="moment in each direction", xlabel="direction, degrees", ylabel="relative to its mean")
+ax.legend()
 
 # %%
 # In more dimensions nobody can try all directions.  Seen as a matrix on symmetric matrices, the fourth cumulant has the
