@@ -33,11 +33,14 @@ numpydoc_class_members_toctree = False
 
 
 def figures(block, block_vars, gallery_conf):
-    """The figures that an example made and named since its last block: quartic draws without ``pyplot``."""
+    """The figures that an example made and named since its last block: quartic draws without ``pyplot``.
+
+    Those of ``pyplot``, which have a number, are shown already.
+    """
     shown = block_vars.setdefault("shown_figures", set())
     paths = []
     for value in list(block_vars["example_globals"].values()):
-        if isinstance(value, Figure) and id(value) not in shown:
+        if isinstance(value, Figure) and not hasattr(value, "number") and id(value) not in shown:
             shown.add(id(value))
             paths.append(next(block_vars["image_path_iterator"]))
             value.savefig(paths[-1], dpi=110, bbox_inches="tight")
@@ -71,6 +74,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "remove_config_comments": True,
     "show_memory": False,
+    "capture_repr": (),  # what is printed, not what the last line of a block happens to return
     "min_reported_time": 1e9,
     "copyfile_regex": r".*\.csv",
     "image_scrapers": ("matplotlib", figures),

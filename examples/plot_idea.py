@@ -7,8 +7,8 @@ off a spectrum.
 """
 
 # %%
-# Two atoms, sparse coefficients.  The covariance (the ellipse) is round after whitening: it says nothing about where
-# the atoms point.  The samples do: they lie on the axes.
+# Two atoms, sparse coefficients.  The covariance (dashed) is round after whitening: it says nothing about where the
+# atoms (arrows) point.  The samples do: most lie on a line along an atom.
 
 import matplotlib.pyplot as plt
 import numpy as np
