@@ -9,6 +9,7 @@ from typing import Any
 from quartic.cli.common import OK, CommandError, say
 
 SHELLS = ("bash", "zsh", "tcsh")
+FILES = ("FILE", "DATA", "MODEL", "CODES", "PNG")  # metavars of files, besides those that show a suffix
 
 
 def add(commands: Any, parser: Callable[[], argparse.ArgumentParser]) -> None:
@@ -18,8 +19,8 @@ def add(commands: Any, parser: Callable[[], argparse.ArgumentParser]) -> None:
         help="print a script that completes commands and options in a shell",
         description="Print a script for a shell, which then completes quartic's commands, options and files.",
         epilog="examples:\n"
-        "  quartic completion bash > ~/.local/share/bash-completion/completions/quartic\n"
-        "  quartic completion zsh > ~/.zfunc/_quartic   # in a folder of $fpath\n",
+        "  quartic completion bash > ~/.quartic.bash   # and in ~/.bashrc: source ~/.quartic.bash\n"
+        "  quartic completion zsh > _quartic           # in a folder of $fpath\n",
     )
     command.add_argument("shell", choices=SHELLS)
     command.set_defaults(run=lambda arguments: run(arguments, parser()))
@@ -31,5 +32,18 @@ def run(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         import shtab
     except ImportError:
         raise CommandError("completion needs shtab: pip install 'quartic[cli]'") from None
+    _mark(parser, shtab.FILE, shtab.DIRECTORY)
     say(shtab.complete(parser, arguments.shell))
     return OK
+
+
+def _mark(parser: argparse.ArgumentParser, file: Any, folder: Any) -> None:
+    """Tell shtab which arguments are files, and which are folders."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                _mark(command, file, folder)
+        elif action.metavar in FILES or "." in str(action.metavar or ""):
+            vars(action)["complete"] = file
+        elif action.metavar == "FOLDER":
+            vars(action)["complete"] = folder
