@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import quartic
-from quartic.sources import open_samples, parsed_bytes
+from quartic.sources import feature_names, open_samples, parsed_bytes
 
 da = pytest.importorskip("dask.array")
 zarr = pytest.importorskip("zarr")
@@ -98,8 +98,10 @@ def test_one_of_several_arrays(tmp_path, rng):
         file["a"], file["b"] = Y, 2 * Y
     for name in ("both.zarr", "both.h5"):
         np.testing.assert_array_equal(open_samples(tmp_path / name, key="b").compute(), 2 * Y)
-        with pytest.raises(ValueError, match=r"key must be the name .*\(a, b\); got None"):
+        with pytest.raises(ValueError, match=r"key must be the name .*\(a, b\); none was given"):
             open_samples(tmp_path / name)
+        with pytest.raises(ValueError, match=r"\(a, b\); got 'c'"):
+            open_samples(tmp_path / name, key="c")
 
 
 def test_columns_of_parquet_files_go_by_their_names(tmp_path, rng):
@@ -112,6 +114,7 @@ def test_columns_of_parquet_files_go_by_their_names(tmp_path, rng):
         tmp_path / "2.parquet",
     )
     np.testing.assert_array_equal(open_samples(tmp_path).compute(), table.to_numpy())
+    assert feature_names(tmp_path) == feature_names(tmp_path / "0.parquet") == ["a", "b", "c"]
     table[["a", "b"]].to_parquet(tmp_path / "3.parquet")
     with pytest.raises(ValueError, match="has no column 'c'"):
         open_samples(tmp_path)
@@ -147,6 +150,18 @@ def test_a_file_that_was_cut_off_afterwards(tmp_path, rng):
 def test_what_can_not_be_samples(name, content, words, tmp_path):
     np.save(tmp_path / name, content)
     with pytest.raises(ValueError, match=words):
+        open_samples(tmp_path / name)
+
+
+@pytest.mark.parametrize("write", [npy, folder, of_zarr, hdf5])
+def test_only_tables_have_names(write, tmp_path, rng):
+    assert feature_names(write(tmp_path, rng.standard_normal((M, D)))) is None
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.npz"])
+def test_what_is_not_read_in_chunks(name, tmp_path):
+    (tmp_path / name).write_text("1,2")
+    with pytest.raises(ValueError, match="is not read in chunks; read it with NumPy or pandas"):
         open_samples(tmp_path / name)
 
 

@@ -82,7 +82,23 @@ def open_samples(path: str | os.PathLike[str], *, key: str | None = None, memory
         if key is not None:
             raise ValueError(f"{path}: key must be None for a .npy file, which holds one array; got {key!r}.")
         return _whole(path, _from_npy(path, most))
+    if path.suffix in (".csv", ".npz"):
+        raise ValueError(
+            f"{path}: is not read in chunks; read it with NumPy or pandas, or save it as .npy, Zarr or Parquet."
+        )
     raise ValueError(f"{path}: must be .npy, .zarr, .h5, .hdf5 or .parquet, or a folder; found {path.suffix!r}.")
+
+
+def feature_names(path: str | os.PathLike[str]) -> list[str] | None:
+    """The names of the columns that :func:`open_samples` reads, where files have names: Parquet, or a folder of it."""
+    path = Path(path)
+    if path.is_dir() and not any(path.glob("*.npy")):
+        path = min(path.glob("*.parquet"), default=path)
+    if path.suffix != ".parquet" or path.is_dir():
+        return None
+    import pyarrow.parquet as pq
+
+    return _columns(pq.read_schema(path))
 
 
 def parsed_bytes(text: int | str) -> int:
@@ -166,8 +182,7 @@ def _from_parquet(path: Path, most: int, names: list[str] | None = None) -> Any:
 
     meta = pq.read_metadata(path)
     schema = meta.schema.to_arrow_schema()
-    index = (schema.pandas_metadata or {}).get("index_columns", [])
-    names = [name for name in schema.names if name not in index] if names is None else names
+    names = _columns(schema) if names is None else names
     missing = [name for name in names if name not in schema.names]
     if missing:
         raise ValueError(f"{path}: has no column {missing[0]!r}, as the files before it have.")
@@ -191,6 +206,12 @@ def _from_parquet(path: Path, most: int, names: list[str] | None = None) -> Any:
             parts.append(da.from_delayed(block, (rows, d), np.float64))
             groups = []
     return da.concatenate(parts) if parts else da.zeros((0, d)), names
+
+
+def _columns(schema: Any) -> list[str]:
+    """The names of the columns of a Parquet file, without those of the index of a data frame."""
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in schema.names if name not in index]
 
 
 def _stacked(parts: list[Any], path: Path) -> Any:
@@ -249,7 +270,8 @@ def _one(path: Path, key: str | None, names: list[str]) -> str:
     if key in names:
         return key
     found = ", ".join(sorted(names)) or "none"
-    raise ValueError(f"{path}: key must be the name of one of its arrays with two dimensions ({found}); got {key!r}.")
+    got = "none was given" if key is None else f"got {key!r}"
+    raise ValueError(f"{path}: key must be the name of one of its arrays with two dimensions ({found}); {got}.")
 
 
 def _checked(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, int]:
