@@ -108,6 +108,28 @@ def test_json_is_one_object_that_round_trips(run, file, tmp_path, seed):
     assert found == {}
 
 
+def test_archives_are_read(run, file, tmp_path):
+    expected = json.loads(run("decompose", file, "--json")[1])["components"]
+    np.savez(tmp_path / "one.npz", T=plant().tensor)
+    np.savez(tmp_path / "two.npz", T=plant().tensor, labels=np.arange(3))
+    for argv in (["one.npz"], ["two.npz", "--key", "T"]):
+        code, out, _ = run("decompose", tmp_path / argv[0], *argv[1:], "--json")
+        assert code == 0
+        np.testing.assert_allclose(json.loads(out)["components"], expected, rtol=0, atol=1e-12)
+    assert_refused(run("decompose", tmp_path / "two.npz"), "holds 2 arrays, T, labels", "--key NAME")
+    assert_refused(run("decompose", file, "--key", "T"), "--key T", "not an .npz archive")
+
+
+def test_components_as_text(run, file, tmp_path):
+    code, out, _ = run("decompose", file, "--out", tmp_path / "a.csv")
+    assert code == 0
+    assert out.endswith(f"\ncomponents {tmp_path / 'a.csv'}\n")
+    assert (tmp_path / "a.csv").read_text().splitlines()[0] == "0,1,2,3,4,5,6,7,8,9"  # as pandas numbers columns
+    expected = json.loads(run("decompose", file, "--json")[1])["components"]
+    rows = np.loadtxt(tmp_path / "a.csv", delimiter=",", skiprows=1)
+    np.testing.assert_allclose(rows, expected, rtol=0, atol=1e-12)
+
+
 def test_one_seed_gives_one_answer(run, file):
     def found(*options):
         return np.asarray(json.loads(run("decompose", file, "--json", *options)[1])["components"])
@@ -195,6 +217,24 @@ def test_an_incomplete_result_for_machines(run, noise):
     assert re.fullmatch(r"quartic: warning: .+\n", err)
 
 
+def test_advice_is_in_the_words_of_the_command_line(run, file):
+    code, out, err = run("decompose", file, "--rank", 6)
+    assert code == 3
+    for said in (out, err):
+        assert "leaving --rank out" in said
+        assert "rank=None" not in said
+
+
+def test_a_warning_does_not_repeat_what_the_same_screen_shows(run, noise, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    for stream in (sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    code, out, err = run("decompose", noise)
+    assert code == 3
+    assert "status " in out
+    assert err.endswith("quartic: warning: not everything is found and certified: see above\n")
+
+
 # What goes wrong
 
 
@@ -235,8 +275,8 @@ def test_bad_tensors_are_refused(run, tmp_path, T, said):
     ("content", "said"),
     [
         (b"", "is empty"),
-        (b"\x93NUM", "not a .npy file"),
-        (b"1.0,2.0\n3.0,4.0\n", "not a .npy file"),
+        (b"\x93NUM", "not a .npy or .npz file"),
+        (b"1.0,2.0\n3.0,4.0\n", "not a .npy or .npz file"),
         (pickle.dumps(np.ones((2, 2, 2, 2))), "pickles are never loaded"),
         (b"PK\x03\x04 and so on", ".npz archive"),
         (b"\x93NUMPY\x01\x00", "header is damaged or truncated"),
@@ -258,7 +298,7 @@ def test_truncated_files_are_refused(run, file, kept):
 
 def test_paths_that_cannot_be_read_are_refused(run, file, tmp_path):
     assert_refused(run("decompose", tmp_path / "none.npy"), "none.npy", "no such file", "check the path")
-    assert_refused(run("decompose", tmp_path), str(tmp_path), "is a directory", "give a .npy file")
+    assert_refused(run("decompose", tmp_path), str(tmp_path), "is a directory", "give a .npy or .npz file")
     assert_refused(run("decompose", file / "inside"), "cannot be read", "Not a directory")
     assert_refused(run("decompose", os.devnull), os.devnull, "not a regular file")
 
@@ -322,8 +362,20 @@ def test_outputs_are_checked_before_the_work(run, file, tmp_path, monkeypatch, o
     refused(link / "tensor.npy", "would replace")
 
 
+@pytest.mark.parametrize(
+    ("option", "name", "formats"),
+    [("--out", "x.json", ".npz or .csv"), ("--out", "x", ".npz or .csv"), ("--report", "x.pdf", ".html or .htm")],
+)
+@pytest.mark.parametrize("verb", ["decompose", "learn"])
+def test_outputs_of_other_formats_are_refused(run, file, tmp_path, verb, option, name, formats):
+    assert_refused(run(verb, file, option, tmp_path / name), f"{option} {tmp_path / name}", f"use {formats}")
+    assert os.listdir(tmp_path) == ["tensor.npy"]
+
+
 def test_two_outputs_cannot_be_one_file(run, file, tmp_path):
-    assert_refused(run("decompose", file, "--out", tmp_path / "a", "--plot", tmp_path / "a"), "--plot", "would replace")
+    assert_refused(
+        run("decompose", file, "--out", tmp_path / "a.npz", "--plot", tmp_path / "a.npz"), "--plot", "would replace"
+    )
 
 
 def test_pictures_that_cannot_be_drawn_are_refused_before_the_work(run, file, tmp_path, monkeypatch):
@@ -346,7 +398,7 @@ def test_a_disk_that_fills_up_leaves_no_file(run, file, tmp_path, monkeypatch, o
 
     monkeypatch.setattr(np, "savez", fail)
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", fail)
-    outcome = run("decompose", file, option, tmp_path / "a.png")
+    outcome = run("decompose", file, option, tmp_path / ("a.png" if option == "--plot" else "a.npz"))
     assert_refused(outcome, option, "cannot be written (No space left on device)")
     assert os.listdir(tmp_path) == ["tensor.npy"]
 
@@ -464,6 +516,13 @@ def test_interrupted_in_the_middle_of_the_work(tmp_path, terminal):
     assert program.returncode == 130
     assert text.endswith("\rquartic: interrupted\r\n")
     assert os.listdir(tmp_path) == ["tensor.npy"]
+
+
+def test_the_module_is_the_program():
+    for argv, code in ((["--version"], 0), (["recompose"], 2)):
+        done = subprocess.run([sys.executable, "-m", "quartic", *argv], capture_output=True, text=True, check=False)
+        assert done.returncode == code
+    assert done.stderr.startswith("quartic: error: ")
 
 
 def test_a_broken_pipe_is_no_drama(file):

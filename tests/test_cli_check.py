@@ -65,9 +65,23 @@ def test_the_number_of_atoms_reaches_the_library(run, file):
 def test_text_and_archives(run, tmp_path):
     np.savetxt(tmp_path / "a.csv", draw(), delimiter=",")
     np.savez(tmp_path / "a.npz", X=draw(), other=np.zeros(3))
-    expected = run("check", tmp_path / "a.csv")[:2]
-    assert expected[0] == 0
-    assert run("check", tmp_path / "a.npz", "--key", "X")[:2] == expected
+    code, out, _ = run("check", tmp_path / "a.csv")
+    expected, header = out.rstrip("\n").rsplit("\n", 1)
+    assert (code, header) == (0, "header    none, line 1 is a sample")
+    assert run("check", tmp_path / "a.npz", "--key", "X")[:2] == (0, f"{expected}\n")
+
+
+@pytest.mark.parametrize("missing", ["", "NA", "nan", "N/A", " null "])
+@pytest.mark.parametrize("index", [False, True])
+def test_missing_values_in_text_are_a_finding(run, tmp_path, missing, index):
+    rows = [[f"row {i}"] * index + [repr(x) for x in row] for i, row in enumerate(draw().tolist())]
+    rows[3][4] = rows[7][5] = missing
+    head = [""] * index + list("abcdef")
+    (tmp_path / "a.csv").write_text("\n".join(map(",".join, [head, *rows])))
+    code, out, _ = run("check", tmp_path / "a.csv", "--json")
+    assert (code, json.loads(out)["broken"]) == (3, ["finite"])
+    assert json.loads(out)["features"] == D
+    assert_refused(run("learn", tmp_path / "a.csv"), f"line 5, column 5 ({head[4]})", "a value is missing: fill it in")
 
 
 def test_what_is_not_finite_is_a_finding(run, tmp_path):
@@ -100,6 +114,23 @@ def test_under_a_model(run, file, gaussian, tmp_path):
     refused = run("check", tmp_path / "narrow.npy", "--model", tmp_path / "model.npz")
     assert_refused(refused, "narrow.npy: has 2 columns", f"learned from {D}")
     assert_refused(run("check", file, "--model", file), "is not a model")
+
+
+def test_names_go_with_those_of_the_model(run, tmp_path):
+    names = list("abcdef")
+
+    def write(order, header):
+        text = "\n".join(",".join(map(repr, row)) for row in draw()[:, order].tolist())
+        (tmp_path / "a.csv").write_text(",".join(header) + f"\n{text}\n")
+        return tmp_path / "a.csv"
+
+    order = list(range(D))
+    assert run("learn", write(order, names), "--out", tmp_path / "m.npz")[0] == 0
+    argv = ("check", tmp_path / "a.csv", "--model", tmp_path / "m.npz")
+    write(order[::-1], names[::-1])
+    assert run(*argv)[0] == 0  # columns go by their names
+    write(order, [*names[:-1], "g"])
+    assert_refused(run(*argv), "a.csv: has no column 'f'", "m.npz was learned from a, b, c, d, e, f")
 
 
 def test_bad_files_are_refused(run, tmp_path):

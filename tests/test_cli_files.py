@@ -65,35 +65,40 @@ def test_the_place_of_a_bad_value_is_found_in_a_long_file(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "said", "remedy"),
     [
-        ("1,2\n3,x\n", "line 2, column 2: 'x' is not a number"),
-        ("a,b\n1,2\n\n3,\n", "line 4, column 2 is empty"),
-        ("1,2\n3,4,5\n", "line 2 has 3 columns, the lines before have 2"),
-        ("1,2\n3\n", "line 2 has 1 columns, the lines before have 2"),
-        ("a,b,c\n1,2\n", "line 2 has 2 columns, the lines before have 3"),
-        ("1,2,\n3,4,\n", "line 1, column 3 is empty"),
-        ("a,1\n1,2\n", "line 1, column 1: 'a' is not a number"),
-        ("a,b\nc,d\n", "line 2, column 1: 'c' is not a number"),
-        ("1,2\n3,nan\n", "line 2, column 2: nan is not finite"),
-        ("1,2\n-inf,4\n", "line 2, column 1: -inf is not finite"),
-        ("1,2\n3,1e999\n", "line 2, column 2: 1e999 is not finite"),
-        ("1;2\n3;4\n", "line 2, column 1: '3;4' is not a number"),
-        ("1 2\n3 4\n", "line 2, column 1: '3 4' is not a number"),
-        (",a,b\n0,1,2\n1,2,3\n", "line 1, column 1 is empty"),  # the index of a data frame
-        (",0,1\n0,1,2\n1,2,3\n", "line 1, column 1 is empty"),
-        ("a,b\n", "holds no samples"),
-        ("\r\n\n", "holds no samples"),
-        ("1,2\n \n", "line 2, column 1 is empty"),
-        ('1,"2\n3,4\n', "line 1, column 2: '\"2' is not a number"),
-        ("1,2\n# 3,4\n", "line 2, column 1: '# 3' is not a number"),
-        ("1,2\n3," + "x" * 200 + "\n", "'" + "x" * 40 + "' is not a number"),
-        ("1,2\n1_0,3\n", "1_0"),  # a number to Python, not to NumPy
+        ("1,2\n3,x\n", "line 2, column 2: 'x' is not a number", "leave out columns and lines of text"),
+        ("a,b\n1,2\n\n3,\n", "line 4, column 2 (b) is empty", "a value is missing: fill it in"),
+        ("1,2\n3,4,5\n", "line 2 has 3 columns, the lines before have 2", "separated by commas"),
+        ("1,2\n3\n", "line 2 has 1 columns, the lines before have 2", "separated by commas"),
+        ("a,b,c\n1,2\n", "line 2 has 2 columns, the lines before have 3", "separated by commas"),
+        (",a,b\n0,1,2\n1,2,3,4\n", "line 3 has 4 columns, the lines before have 3", "separated by commas"),
+        ("1,2,\n3,4,\n", "line 1, column 3 is empty", "fill it in"),
+        ("a,b,\n3,4,5\n", "line 1, column 3 is empty, in a header", "name all columns, or none"),
+        (",a,,c\n0,3,4,5\n", "line 1, column 3 is empty, in a header", "name all columns, or none"),
+        ("a,1\n1,2\n", "line 1, column 1: 'a' is not a number", "in a header there must be no numbers"),
+        ("a,b\nc,d\n", "line 2, column 1 (a): 'c' is not a number", "leave out"),
+        (",a,b\nx,1,2\ny,c,d\n", "line 3, column 2 (a): 'c' is not a number", "leave out"),
+        ("1,2\n3,nan\n", "line 2, column 2: nan; a value is missing", "fill it in"),
+        ("a,b\n1,2\n3,NA\n", "line 3, column 2 (b): NA; a value is missing", "quartic check counts"),
+        ("1,2\n-inf,4\n", "line 2, column 1: -inf is not finite", "replace it"),
+        ("1,2\n3,1e999\n", "line 2, column 2: 1e999 is not finite", "replace it"),
+        ("1;2,5\n3;4,5\n", "line 1, column 2: '2,5' has a decimal comma", "write numbers with points"),
+        ("a b\n1 2\n3 x\n", "line 3, column 2 (b): 'x' is not a number", "leave out"),
+        ("a,b\n", "holds no samples", "separated by commas"),
+        ("0,1,2\n", "holds no samples", "separated by commas"),
+        ("\r\n\n", "holds no samples", "separated by commas"),
+        ("1,2\n \n", "line 2, column 1 is empty", "fill it in"),
+        ('1,"2\n3,4\n', "line 1, column 2: '\"2' is not a number", "leave out"),
+        ("1,2\n# 3,4\n", "line 2, column 1: '# 3' is not a number", "leave out"),
+        ("1,2\n3," + "x" * 200 + "\n", "'" + "x" * 40 + "' is not a number", "leave out"),
+        ("1,2\n1_0,3\n", "1_0", "separated by commas"),  # a number to Python, not to NumPy
     ],
 )
-def test_bad_tables_are_refused_with_the_place(run, tmp_path, text, said):
-    (tmp_path / "bad.csv").write_text(text)
-    assert_refused(run("learn", tmp_path / "bad.csv"), f"{tmp_path / 'bad.csv'}: ", said, "separated by commas")
+@pytest.mark.parametrize("name", ["bad.csv", "bad.txt"])
+def test_bad_tables_are_refused_with_the_place(run, tmp_path, name, text, said, remedy):
+    (tmp_path / name).write_text(text)
+    assert_refused(run("learn", tmp_path / name), f"{tmp_path / name}: ", said, remedy)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +115,7 @@ def test_tables_that_are_no_text_are_refused(run, tmp_path, content):
         ("a.npy", b"", "is empty"),
         ("a.csv", b"", "is empty"),
         ("a.npy", b"1,2\n3,4\n", "is not a .npy, .npz or .csv file"),
-        ("a.txt", b"1,2\n3,4\n", "is not a .npy, .npz or .csv file"),
+        ("a.dat", b"1,2\n3,4\n", "nor text of a name that ends in .csv, .tsv, .txt"),
         ("a.npz", b"PK\x03\x04 and so on", "damaged, or no .npz archive"),
         ("a.npy", b"\x93NUMPY\x01\x00\x05\x00oops\n", "header is damaged or truncated"),
     ],
@@ -118,6 +123,20 @@ def test_tables_that_are_no_text_are_refused(run, tmp_path, content):
 def test_files_that_are_no_arrays_are_refused(run, tmp_path, name, content, said):
     (tmp_path / name).write_bytes(content)
     assert_refused(run("learn", tmp_path / name), str(tmp_path / name), said, "numpy.save")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("a.xlsx", "is a spreadsheet; export it as .csv"),
+        ("a.npy.gz", "is compressed; unpack it first"),
+        ("a.mat", "is a file of MATLAB; read it with scipy.io.loadmat"),
+        ("a.pkl", "is a pickle, which is never loaded"),
+    ],
+)
+def test_formats_that_are_not_read_are_named(run, tmp_path, name, said):
+    (tmp_path / name).write_bytes(b"PK\x03\x04 and so on")
+    assert_refused(run("learn", tmp_path / name), f"{tmp_path / name}: {said}")
 
 
 def test_damaged_archives_are_refused(run, tmp_path):

@@ -101,8 +101,9 @@ def write_npz_with_a_key(path, X):
     np.savez_compressed(path, X=X, labels=np.arange(3))
 
 
-def write_csv(path, X, newline="\n", head="", quote="", encoding="utf-8", gap=""):
-    rows = [",".join(f"{quote}{value!r}{quote}" for value in row) for row in X.tolist()]
+def write_csv(path, X, newline="\n", head="", quote="", encoding="utf-8", gap="", separator=",", index=False):
+    rows = [separator.join(f"{quote}{value!r}{quote}" for value in row) for row in X.tolist()]
+    rows = [f"row {i}{separator}{row}" for i, row in enumerate(rows)] if index else rows
     path.write_bytes((head + newline.join(rows) + gap + newline).encode(encoding))
 
 
@@ -122,6 +123,15 @@ def write_csv(path, X, newline="\n", head="", quote="", encoding="utf-8", gap=""
         ("a.csv", functools.partial(write_csv, encoding="utf-8-sig", quote='"'), []),
         ("a.csv", functools.partial(write_csv, encoding="utf-8-sig", head="ä,b,c,d,e,f,g,h\n"), []),
         ("a.csv", functools.partial(write_csv, head="\n\r\n", gap="\n\n"), []),
+        ("a.csv", functools.partial(write_csv, head="# made by hand\na,b,c,d,e,f,g,h\n"), []),
+        ("a.csv", functools.partial(write_csv, head="0,1,2,3,4,5,6,7\n"), []),  # as pandas numbers columns
+        ("a.txt", functools.partial(write_csv, head='"a; b",b,c,d,e,f,g,h\n'), []),
+        ("a.csv", functools.partial(write_csv, separator=";", head="a,b;b;c;d;e;f;g;h\n"), []),
+        ("a.tsv", functools.partial(write_csv, separator="\t"), []),
+        ("a.txt", functools.partial(write_csv, separator="  "), []),
+        ("a.csv", functools.partial(write_csv, index=True, head=",a,b,c,d,e,f,g,h\n"), []),
+        ("a.csv", functools.partial(write_csv, index=True, head=",0,1,2,3,4,5,6,7\n"), []),
+        ("a.csv", functools.partial(write_csv, index=True, head="Unnamed: 0,a,b,c,d,e,f,g,h\n"), []),
     ],
 )
 def test_every_format_gives_the_same_answer(run, file, tmp_path, name, write, options):
@@ -131,6 +141,72 @@ def test_every_format_gives_the_same_answer(run, file, tmp_path, name, write, op
     found, expected = json.loads(out), json.loads(run("learn", file, "--json")[1])
     np.testing.assert_allclose(found["components"], expected["components"], rtol=0, atol=1e-12)
     assert found["status"] == expected["status"]
+
+
+NAMES = [f"temp_{i}" for i in range(N)]
+
+
+def test_names_of_features_are_kept_and_shown(run, tmp_path):
+    write_csv(tmp_path / "a.csv", draw().samples, head=",".join(NAMES) + "\n")
+    argv = ("learn", tmp_path / "a.csv", "--out", tmp_path / "m.npz", "--report", tmp_path / "r.html")
+    code, out, _ = run(*argv)
+    assert code == 0
+    assert "header      line 1 names the columns" in out
+    assert re.search(r"^ +0 .*  temp_\d: -?[\d.]+, temp_", out, re.MULTILINE)
+    assert "temp_" in (tmp_path / "r.html").read_text()
+    assert quartic.SpectralDictionaryLearning.load(tmp_path / "m.npz").feature_names_in_.tolist() == NAMES
+    assert json.loads(run(*argv, "--json")[1])["feature_names"] == NAMES
+
+
+def test_names_of_parquet_files_are_kept(run, tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pytest.importorskip("dask")
+    X = draw().samples
+    pq.write_table(pa.table({name: X[:, k] for k, name in enumerate(NAMES)}), tmp_path / "a.parquet")
+    found = json.loads(run("learn", tmp_path / "a.parquet", "--json")[1])
+    assert found["feature_names"] == NAMES
+    assert found["report"]["samples"] == M
+
+
+@pytest.mark.parametrize(
+    ("head", "index", "said"),
+    [
+        ("", False, "none, line 1 is a sample"),
+        ("0,1,2,3,4,5,6,7\n", False, "line 1 numbers the columns and is no sample"),
+        (",0,1,2,3,4,5,6,7\n", True, "numbers the columns and is no sample; column 1 is left out, as an index"),
+        (",a,b,c,d,e,f,g,h\n", True, "line 1 names the columns; column 1 is left out, as an index"),
+    ],
+)
+def test_what_was_taken_for_a_header_is_said(run, tmp_path, head, index, said):
+    write_csv(tmp_path / "a.csv", draw().samples, head=head, index=index)
+    code, out, _ = run("learn", tmp_path / "a.csv")
+    assert code == 0
+    assert f"in dimension {N}," in out
+    assert re.search(rf"^samples +{M}$", out, re.MULTILINE)
+    assert said in out
+
+
+def test_atoms_as_text(run, file, tmp_path):
+    write_csv(tmp_path / "a.csv", draw().samples, head=",".join(['"a, b"', *NAMES[1:]]) + "\n")
+    expected = json.loads(run("learn", file, "--json")[1])["components"]
+    for source, header in ((file, "0,1,2,3,4,5,6,7"), (tmp_path / "a.csv", ",".join(['"a, b"', *NAMES[1:]]))):
+        code, out, _ = run("learn", source, "--out", tmp_path / "atoms.csv")
+        assert code == 0
+        assert out.endswith(f"\ncomponents  {tmp_path / 'atoms.csv'}\n")
+        assert (tmp_path / "atoms.csv").read_text().splitlines()[0] == header
+        rows = np.genfromtxt(tmp_path / "atoms.csv", delimiter=",", skip_header=1)
+        np.testing.assert_allclose(rows, expected, rtol=0, atol=1e-12)
+    assert run("learn", file, "--ica", "--out", tmp_path / "sources.csv")[0] == 0
+    rows = np.loadtxt(tmp_path / "sources.csv", delimiter=",", skiprows=1)
+    mixing = quartic.SpectralICA().fit(np.load(file)).mixing_
+    np.testing.assert_allclose(rows, (mixing / np.linalg.norm(mixing, axis=0)).T, rtol=0, atol=1e-12)
+
+
+def test_sources_are_called_so(run, file, gaussian):
+    for path in (file, gaussian):
+        _, out, err = run("learn", path, "--ica")
+        assert "atom" not in out + err
+        assert re.search(r"^sources     \S", out, re.MULTILINE)
 
 
 def test_whole_and_single_precision_numbers_are_read(run, tmp_path):
@@ -160,7 +236,7 @@ def test_json_is_one_object_that_round_trips(run, file, tmp_path, option):
     report = found.pop("report")
     assert report["samples"] == M
     assert report.keys() == vars(model.report_).keys()
-    assert found == {}
+    assert found == {"feature_names": None}
 
 
 def test_a_long_table_is_cut():

@@ -125,3 +125,39 @@ def test_bad_usage(run, data):
     assert_refused(run("learn", data / "samples.npy", "--memory", "1GB", "--key", "x"), "key must be None")
     np.savez(data / "samples.npz", X=np.ones((5, 2)))
     assert_refused(run("learn", data / "samples.npz", "--memory", "1GB"), "is read as a whole")
+
+
+def test_formats_and_sizes_are_checked_before_dask_is_asked_for(run, data, monkeypatch):
+    (data / "samples.csv").write_text("1,2\n3,4\n")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert_refused(run("learn", data / "samples.csv", "--memory", "1GB"), "is read as a whole")
+    assert_refused(run("learn", data / "samples.npy", "--memory", "4XB"), "--memory must be", "'4XB'")
+    assert_refused(run("learn", data / "samples.npy", "--memory", "1GB"), "Dask, which is not there")
+
+
+def test_keys_are_asked_for_by_the_option(run, data, samples):
+    group = zarr.open_group(data / "both.zarr", mode="w")
+    group.create_array("a", data=samples)
+    group.create_array("b", data=samples)
+    for argv in (["learn"], ["check"], ["moments", "--out", data / "x.npz"]):
+        refused = run(argv[0], data / "both.zarr", *argv[1:])
+        assert_refused(refused, "both.zarr: --key must be the name of one", "(a, b); none was given")
+
+
+@pytest.mark.parametrize("verb", ["learn", "moments"])
+def test_what_is_not_finite_is_named(run, data, samples, verb):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    samples[4321, 3] = np.nan
+    table = pa.table({f"temp_{k}": samples[:, k] for k in range(N)})
+    pq.write_table(table, data / "a.parquet", row_group_size=1000)
+    options = ["--out", data / "x.npz"] if verb == "moments" else []
+    assert_refused(
+        run(verb, data / "a.parquet", *options), "a.parquet: is not finite: X[4321, 3] (column temp_3) is nan"
+    )
+
+
+def test_outputs_of_moments_have_a_suffix(run, data):
+    refused = run("moments", data / "samples.npy", "--out", data / "a.csv")
+    assert_refused(refused, "--out", "unknown format; use .npz")
+    run("moments", data / "samples.npy", "--out", data / "a.npz")
+    assert_refused(run("merge", data / "a.npz", "--frame", data / "frame"), "--frame", "unknown format; use .npz")

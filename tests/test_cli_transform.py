@@ -44,7 +44,7 @@ def file(tmp_path):
 
 def read(path):
     if path.suffix.lower() == ".csv":
-        return np.loadtxt(path, delimiter=",")
+        return np.loadtxt(path, delimiter=",", skiprows=1)
     data = np.load(path)
     return data["codes"] if path.suffix == ".npz" else data
 
@@ -57,10 +57,13 @@ def test_codes_are_those_of_python(run, model, file, tmp_path, kind, name):
 
 
 def test_text_on_standard_output_is_the_default(run, model, file, kind, monkeypatch):
-    monkeypatch.setattr("quartic.cli.transform.ROWS", 7)  # more than one part
+    monkeypatch.setattr("quartic.cli.text.ROWS", 7)  # more than one part
     code, out, err = run("transform", model, file)
     assert (code, err) == (0, "")
-    rows = [[float(field) for field in line.split(",")] for line in out.splitlines()]
+    header, *lines = out.splitlines()
+    noun = "source" if kind is quartic.SpectralICA else "atom"
+    assert header.split(",") == [f"{noun}{i}" for i in range(N)]
+    rows = [[float(field) for field in line.split(",")] for line in lines]
     np.testing.assert_array_equal(rows, kind.load(model).transform(NEW))
 
 
@@ -86,7 +89,7 @@ def test_single_precision_stays(run, model, tmp_path):
     codes = np.load(tmp_path / "c.npy")
     assert codes.dtype == np.float32
     out = run("transform", model, tmp_path / "a.npy")[1]
-    rows = [[np.float32(field) for field in line.split(",")] for line in out.splitlines()]
+    rows = [[np.float32(field) for field in line.split(",")] for line in out.splitlines()[1:]]
     np.testing.assert_array_equal(np.asarray(rows), codes)
 
 
@@ -97,6 +100,72 @@ def test_one_sample_and_other_formats_are_read(run, model, tmp_path, kind):
     for name, options, rows in (("a.csv", [], 1), ("a.npz", ["--key", "X"], len(NEW))):
         assert run("transform", model, tmp_path / name, *options, "--out", tmp_path / "c.npy")[0] == 0
         np.testing.assert_allclose(np.load(tmp_path / "c.npy"), expected[:rows], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("out", ["c.npy", "c.npz", "c.csv"])
+def test_data_in_chunks_are_read(run, model, tmp_path, kind, out):
+    zarr = pytest.importorskip("zarr")
+    pytest.importorskip("dask")
+    zarr.create_array(tmp_path / "a.zarr", data=NEW, chunks=(30, N))
+    assert run("transform", model, tmp_path / "a.zarr", "--out", tmp_path / out) == (0, "", "")
+    np.testing.assert_allclose(read(tmp_path / out), kind.load(model).transform(NEW), rtol=0, atol=1e-12)
+
+
+NAMES = [f"temp_{i}" for i in range(N)]
+
+
+def write_table(path, X, names):
+    np.savetxt(path, X, delimiter=",", fmt="%.17g", header=",".join(names), comments="")
+    return path
+
+
+@pytest.fixture
+def named(tmp_path, kind):
+    """A model that knows the names of its features."""
+    learned = kind().fit(DATA.samples)
+    learned.feature_names_in_ = np.array(NAMES, dtype=object)
+    learned.save(tmp_path / "named.npz")
+    return tmp_path / "named.npz"
+
+
+def test_columns_go_by_their_names(run, model, named, tmp_path, kind):
+    path, expected = tmp_path / "a.csv", kind.load(model).transform(NEW)
+    for order in (slice(None), slice(None, None, -1)):
+        write_table(path, NEW[:, order], NAMES[order])
+        assert run("transform", named, path, "--out", tmp_path / "c.npy") == (0, "", "")
+        np.testing.assert_allclose(np.load(tmp_path / "c.npy"), expected, rtol=0, atol=1e-12)
+    assert run("transform", model, path, "--out", tmp_path / "c.npy") == (0, "", "")  # which knows no names
+
+
+def test_columns_of_parquet_files_go_by_their_names(run, model, named, tmp_path, kind):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pytest.importorskip("dask")
+    table = pa.table({name: NEW[:, k] for k, name in reversed(list(enumerate(NAMES)))})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=30)
+    assert run("transform", named, tmp_path / "a.parquet", "--out", tmp_path / "c.npy") == (0, "", "")
+    expected = kind.load(model).transform(NEW)
+    np.testing.assert_allclose(np.load(tmp_path / "c.npy"), expected, rtol=0, atol=1e-12)
+
+
+def test_a_file_without_names_is_taken_in_order_with_a_warning(run, model, named, file, tmp_path, kind):
+    code, out, err = run("transform", named, file, "--out", tmp_path / "c.npy")
+    assert (code, out) == (0, "")
+    assert err == f"quartic: warning: {file}: has no names of features; its columns are taken in the order of {named}\n"
+    np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), kind.load(model).transform(NEW))
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ([*NAMES[:-1], "other"], "has no column 'temp_7'"),
+        (NAMES[:-1], "has no column 'temp_7'"),
+        ([*NAMES, "label"], "has a column 'label' more"),
+        ([*NAMES, NAMES[0]], "has a name twice"),
+    ],
+)
+def test_other_names_are_refused(run, named, tmp_path, names, said):
+    path = write_table(tmp_path / "a.csv", np.ones((3, len(names))), names)
+    assert_refused(run("transform", named, path), f"{path}: {said}", "named.npz was learned from temp_0, temp_1")
 
 
 def test_help(capsys):
@@ -127,6 +196,10 @@ def test_bad_samples_are_refused(run, model, tmp_path):
     np.save(tmp_path / "a.npy", bad)
     assert_refused(run("transform", model, tmp_path / "a.npy"), "X[3, 4] is nan")
     assert_refused(run("transform", model, tmp_path / "none.npy"), "no such file")
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array(tmp_path / "a.zarr", data=bad, chunks=(2, N))
+    assert_refused(run("transform", model, tmp_path / "a.zarr", "--out", tmp_path / "c.npy"), "X[3, 4] is nan")
+    assert not (tmp_path / "c.npy").exists()
     assert_refused(run("transform", model, model), str(model), "arrays", "--key NAME")
 
 
@@ -175,7 +248,7 @@ def test_a_decomposition_and_an_array_are_no_models(run, file, tmp_path):
 
 
 def test_models_that_cannot_be_read_are_refused(run, file, tmp_path):
-    assert_refused(run("transform", tmp_path / "none.npz", file), "none.npz", "No such file", "check the path")
+    assert_refused(run("transform", tmp_path / "none.npz", file), "none.npz: no such file; check the path")
     assert_refused(run("transform", tmp_path, file), str(tmp_path), "Is a directory")
 
 
@@ -196,7 +269,7 @@ def test_outputs_are_checked_before_the_work(run, model, file, tmp_path, kind, m
 
 
 def test_bad_options_are_refused(run, model, file):
-    assert_refused(run("transform", model), "required: FILE", "quartic transform --help")
+    assert_refused(run("transform", model), "required: DATA", "quartic transform --help")
     assert_refused(run("transform", model, file, "--json"), "unrecognized arguments: --json")
     assert_refused(run("transform", model, file, "--key", "X"), "--key X", "not an .npz archive")
 
@@ -212,7 +285,7 @@ def test_bad_options_are_refused(run, model, file):
 def test_a_write_that_fails_leaves_the_old_codes(run, model, file, tmp_path, monkeypatch, name, error, code, said):
     (tmp_path / name).write_bytes(b"the old codes")
 
-    def fail(out, codes):
+    def fail(out, codes, names):
         out.write(b"half of the co")
         raise error
 
@@ -243,4 +316,4 @@ def test_the_program_itself(tmp_path, file):
     quartic.SpectralICA().fit(DATA.samples).save(tmp_path / "m.npz")
     done = subprocess.run([QUARTIC, "transform", tmp_path / "m.npz", file], capture_output=True, text=True, check=True)
     assert done.stderr == ""
-    assert len(done.stdout.splitlines()) == len(NEW)
+    assert len(done.stdout.splitlines()) == len(NEW) + 1

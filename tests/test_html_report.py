@@ -390,6 +390,6 @@ def test_an_output_that_cannot_be_written_is_refused_first(run, file, tmp_path, 
     before = os.listdir(tmp_path)
     assert_refused(run(command, file, "--report", tmp_path / "none" / "r.html"), "--report", "there is no folder")
     assert_refused(run(command, file, "--report", file), "--report", "would replace")
-    out = tmp_path / "same"
+    out = tmp_path / "same.npz"
     assert_refused(run(command, file, "--out", out, "--report", out), "--report", "would replace")
     assert os.listdir(tmp_path) == before

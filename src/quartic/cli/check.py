@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from typing import Any
 
 from quartic.cli.common import (
@@ -15,14 +14,13 @@ from quartic.cli.common import (
     complain,
     progress,
     say,
+    spoken,
     to_json,
     whole,
 )
-from quartic.cli.files import open_samples as open_file
-from quartic.cli.scale import DATA, LARGE, require_dask
-from quartic.cli.transform import load_model
+from quartic.cli.scale import DATA, opened
+from quartic.cli.transform import load_model, rows_for
 from quartic.diagnosis import diagnose
-from quartic.sources import open_samples
 
 EXIT_CODES = """\
 exit codes:
@@ -58,31 +56,18 @@ def run(arguments: argparse.Namespace) -> int:
     """Look, and say."""
     if arguments.components is not None and arguments.components < 1:
         raise CommandError(f"--components must be at least 1; got {arguments.components}")
-    learned = None if arguments.model is None else load_model(arguments.model).learned_
+    model = None if arguments.model is None else load_model(arguments.model)
+    learned = None if model is None else model.learned_
     with bad_input(arguments.file), progress({}):
-        X = samples(arguments.file, arguments.key)
-        if learned is not None and X.shape[1] != learned.components.shape[1]:
-            raise CommandError(
-                f"{arguments.file}: has {X.shape[1]} columns, and {arguments.model} was learned from "
-                f"{learned.components.shape[1]}; give samples of the same features"
-            )
+        table = opened(arguments.file, arguments.key, finite=False)
+        X = table.X if model is None else rows_for(model, table, arguments.model, arguments.file)
         try:
             found = diagnose(X, n_components=arguments.components, learned=learned, random_state=arguments.seed)
         except RuntimeError as error:  # a chunk that can not be read
             raise CommandError(f"{arguments.file}: {error}") from None
-    say(to_json(found.as_dict()) if arguments.json else found.summary())
+    lines = [found.summary()] if table.header is None else [found.summary(), f"header    {table.header}"]
+    say(to_json(found.as_dict()) if arguments.json else spoken("\n".join(lines)))
     if found.ok:
         return OK
-    complain("warning", found.verdict)
+    complain("warning", spoken(found.verdict))
     return UNPROVED
-
-
-def samples(path: str, key: str | None) -> Any:
-    """The samples: an array, which may hold what is not finite, or a Dask array."""
-    if not (os.path.isdir(path) or os.path.splitext(path)[1].lower() in LARGE):
-        return open_file(path, key, finite=False)
-    require_dask(path)
-    try:
-        return open_samples(path, key=key)
-    except (OSError, ValueError) as error:
-        raise CommandError(str(error)) from None

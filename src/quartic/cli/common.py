@@ -7,10 +7,11 @@ import contextlib
 import json
 import math
 import os
+import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, TextIO
 
 import numpy as np
@@ -29,6 +30,20 @@ exit codes:
        a warning on standard error says what is missing and what to try
   130  interrupted; no partial file is left
 """
+
+PAGES = (".html", ".htm")
+
+DONE_CODES = """\
+exit codes:
+  0    done
+  2    bad usage or bad input; one line on standard error says what and how to mend it
+  130  interrupted; no partial file is left
+"""
+
+AT_THE_COMMAND_LINE = {  # what the library advises in the words of Python
+    r"\brank=None": "leaving --rank out",
+    r"\btemperature=0": "temperature=0 (in Python)",
+}
 
 Show = Callable[[str, int], None]
 
@@ -80,7 +95,9 @@ def number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
 
 
-def check_output(option: str, path: str | None, *others: str | None, create: bool = False) -> None:
+def check_output(
+    option: str, path: str | None, *others: str | None, formats: Sequence[str] = (), create: bool = False
+) -> None:
     """Refuse an output that could not be written, before the work starts and without leaving a file.
 
     Parameters
@@ -90,6 +107,8 @@ def check_output(option: str, path: str | None, *others: str | None, create: boo
     path : str or None
     *others : str or None
         Files of the same command, which the output must not replace.
+    formats : sequence of str
+        Suffixes that the file may have; any when empty.
     create : bool
         Whether a missing folder will be made.
     """
@@ -112,6 +131,8 @@ def check_output(option: str, path: str | None, *others: str | None, create: boo
         raise CommandError(
             f"{option} {path}: cannot write in {folder} ({why(error)}); give a folder you may write in"
         ) from None
+    if formats and os.path.splitext(path)[1].lower() not in formats:
+        raise CommandError(f"{option} {path}: unknown format; use {' or '.join(', '.join(formats).rsplit(', ', 1))}")
 
 
 @contextlib.contextmanager
@@ -200,11 +221,19 @@ def add_report(command: argparse.ArgumentParser) -> None:
     )
 
 
-def verdict(status: Status) -> int:
+def spoken(text: str, noun: str = "atom") -> str:
+    """What the library says, in the words of the command line; what it calls atoms are sources after ``--ica``."""
+    for pattern, words in AT_THE_COMMAND_LINE.items():
+        text = re.sub(pattern, words, text)
+    return text if noun == "atom" else re.sub(r"\batom(?=s?\b)", noun, text)
+
+
+def verdict(status: Status, noun: str = "atom") -> int:
     """The exit code, and a warning where not everything is there and certified."""
     if status.ok:
         return OK
-    complain("warning", str(status))
+    seen = sys.stdout.isatty() and sys.stderr.isatty()  # the status is on the same screen
+    complain("warning", "not everything is found and certified: see above" if seen else spoken(str(status), noun))
     return UNPROVED
 
 

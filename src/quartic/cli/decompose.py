@@ -10,8 +10,11 @@ import numpy as np
 
 from quartic import report
 from quartic._arrays import to_numpy
+from quartic._files import atomic
+from quartic.cli import text
 from quartic.cli.common import (
     EXIT_CODES,
+    PAGES,
     CommandError,
     add_common,
     add_report,
@@ -20,6 +23,7 @@ from quartic.cli.common import (
     number,
     progress,
     say,
+    spoken,
     to_json,
     verdict,
     whole,
@@ -44,9 +48,9 @@ def add(commands: Any) -> None:
     """The command's arguments."""
     command = commands.add_parser(
         "decompose",
-        help="decompose a tensor from a .npy file",
+        help="decompose a tensor from a .npy or .npz file",
         description="Decompose T = sum_i w_i a_i^(x4) + E, with orthonormal a_i and an error E of bounded spectral\n"
-        "norm.  The file is memory-mapped and read in slabs; memory for a quarter of it is needed.",
+        "norm.  A .npy file is memory-mapped and read in slabs; memory for a quarter of it is needed.",
         epilog="examples:\n"
         "  quartic decompose tensor.npy\n"
         "  quartic decompose tensor.npy --rank 36 --out result.npz --plot spectrum.png\n"
@@ -55,8 +59,11 @@ def add(commands: Any) -> None:
         "In Python, quartic.Decomposition.load('result.npz') reads the result back.\n\n" + EXIT_CODES,
     )
     command.add_argument(
-        "file", metavar="FILE", help="a .npy file of shape (d, d, d, d), or (d*d, d*d) for its square flattening"
+        "file",
+        metavar="FILE",
+        help="a .npy or .npz file of shape (d, d, d, d), or (d*d, d*d) for its square flattening",
     )
+    command.add_argument("--key", metavar="NAME", help="which array of an .npz file, if it holds more than one")
     command.add_argument(
         "--rank", type=whole, metavar="N", help="number of components (chosen by certificate when not given)"
     )
@@ -67,7 +74,9 @@ def add(commands: Any) -> None:
         help="bound on the spectral norm of the error, in the units of the tensor (estimated when not given)",
     )
     command.add_argument("--find", type=whole, metavar="K", help="stop when K components are certified")
-    command.add_argument("--out", metavar="RESULT.npz", help="save the result in this file")
+    command.add_argument(
+        "--out", metavar="RESULT.npz", help="save the result in this file; in a .csv file, the components alone as rows"
+    )
     command.add_argument(
         "--plot",
         metavar="PNG",
@@ -80,12 +89,12 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Decompose, write what was asked for, print."""
-    check_output("--out", arguments.out, arguments.file)
+    check_output("--out", arguments.out, arguments.file, formats=(".npz", ".csv"))
     check_output("--plot", arguments.plot, arguments.file, arguments.out)
-    check_output("--report", arguments.report, arguments.file, arguments.out, arguments.plot)
+    check_output("--report", arguments.report, arguments.file, arguments.out, arguments.plot, formats=PAGES)
     if arguments.plot is not None:
         _check_picture(arguments.plot)
-    T = open_tensor(arguments.file)
+    T = open_tensor(arguments.file, arguments.key)
     with bad_input(arguments.file, rank="--rank", eps="--eps", find="--find"):
         options = {"rank": arguments.rank, "eps": arguments.eps, "find": arguments.find}
         said: list[str] = []
@@ -93,8 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     written = []
     if arguments.out is not None:
         with writing("--out", arguments.out):
-            result.save(arguments.out)
-        written.append(f"result   {arguments.out}")
+            written.append(f"{save(result, arguments.out):<8} {arguments.out}")
     if arguments.plot is not None:
         with writing("--plot", arguments.plot):
             report.plot(result, arguments.plot)
@@ -108,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say(to_json(as_json(result)))
     else:
-        present(result, result.summary(), written)
+        present(result, spoken(result.summary()), written)
     return verdict(result.status)
 
 
@@ -116,6 +124,17 @@ def decomposed(T: np.ndarray, seed: int, said: list[str] | None = None, **option
     """The decomposition of ``T``, with progress on a terminal; warnings are added to ``said``."""
     with progress(STAGES, said) as callback:
         return decompose(T, random_state=seed, callback=callback, **options)
+
+
+def save(result: Decomposition, path: str) -> str:
+    """Write a result, or its components alone as text; says which."""
+    if not path.lower().endswith(".csv"):
+        result.save(path)
+        return "result"
+    components = to_numpy(result.components)
+    with atomic(path) as out:
+        text.write(out, range(components.shape[1]), [components])
+    return "components"
 
 
 def as_json(result: Decomposition) -> dict[str, Any]:

@@ -2,62 +2,100 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import stat
-import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from quartic._arrays import CHUNK
 from quartic._files import readable
+from quartic.cli import text
 from quartic.cli.common import CommandError, why
+from quartic.cli.text import TEXT, Table
 
 NPY, ZIP = b"\x93NUMPY", b"PK"
 SAMPLES = "a .npy, .npz or .csv file"
-RIGHT = "samples are rows, numbers separated by commas, with or without one header line"
+TENSOR, SAVED = "write the tensor with numpy.save", "write the samples with numpy.save"
+OTHERS = {  # formats that are not read, and what to do about them
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "a spreadsheet; export it as .csv"),
+    **dict.fromkeys((".gz", ".bz2", ".xz", ".zst"), "compressed; unpack it first"),
+    **dict.fromkeys((".pkl", ".pickle", ".joblib"), f"a pickle, which is never loaded; {SAVED}"),
+    ".mat": f"a file of MATLAB; read it with scipy.io.loadmat, and {SAVED}",
+}
 
 
-def open_tensor(path: str) -> np.ndarray:
-    """The array in a ``.npy`` file as a memory map; whatever is wrong with the file is said before it is read."""
-    mend = "write the tensor with numpy.save"
-    magic = _first_bytes(path, "a .npy file", mend)
+def open_tensor(path: str, key: str | None = None) -> np.ndarray:
+    """The array in a ``.npy`` file as a memory map, or one of an ``.npz`` file."""
+    wanted = "a .npy or .npz file"
+    magic = _first_bytes(path, wanted, TENSOR)
+    _check_key(path, key, magic)
     if magic.startswith(ZIP):
-        raise CommandError(f"{path}: is an .npz archive, not a single array; {mend}")
+        return _from_archive(path, key, TENSOR)
     if magic != NPY:
-        raise CommandError(f"{path}: is not a .npy file (pickles are never loaded); {mend}")
-    return _map(path, mend)
+        raise CommandError(f"{path}: is not {wanted} (pickles are never loaded); {TENSOR}")
+    return _map(path, TENSOR)
 
 
-def open_samples(path: str, key: str | None = None, *, finite: bool = True) -> np.ndarray:
+def open_samples(path: str, key: str | None = None, *, finite: bool = True) -> Table:
     """Samples as rows, real numbers ``(m, d)``: a memory map of a ``.npy`` file, or read from another.
 
     Parameters
     ----------
     path : str
-        ``.npy``, ``.npz`` or ``.csv``; the first two are known by their contents.
+        ``.npy``, ``.npz`` or text; the first two are known by their contents.
     key : str, optional
         Name of the array in an ``.npz`` file that holds more than one.
     finite : bool
-        Whether to refuse values that are not finite; in a ``.csv`` file they always are.
+        Whether to refuse values that are missing or not finite.
     """
-    magic = _first_bytes(path, SAMPLES, "write the samples with numpy.save")
+    suffix = os.path.splitext(path)[1].lower()
+    magic = _first_bytes(path, SAMPLES, SAVED)
+    if suffix in OTHERS and magic != NPY:
+        raise CommandError(f"{path}: is {OTHERS[suffix]}")
+    _check_key(path, key, magic)
+    if suffix in TEXT and magic != NPY:
+        table = text.read(path, finite=finite)
+    elif magic == NPY:
+        table = Table(_map(path, SAVED))
+    elif magic.startswith(ZIP):
+        table = Table(_from_archive(path, key, SAVED))
+    else:
+        raise CommandError(f"{path}: is not {SAMPLES}, nor text of a name that ends in {', '.join(TEXT)}; {SAVED}")
+    _check_samples(path, table.X)
+    if finite:
+        check_finite(path, table.X, table.names)
+    return table
+
+
+def blocks(X: Any) -> Iterator[np.ndarray]:
+    """The rows of an array or a Dask array, some at a time."""
+    if isinstance(X, np.ndarray):
+        for start in range(0, X.shape[0], CHUNK):
+            yield X[start : start + CHUNK]
+    else:
+        for k in range(X.numblocks[0]):
+            yield np.asarray(X.blocks[k])
+
+
+def check_finite(path: str, X: Any, names: Sequence[str] | None = None) -> None:
+    """Refuse what no moment can be taken of."""
+    start = 0
+    for rows in blocks(X):
+        good = np.isfinite(rows)
+        if not np.all(good):
+            i, j = (int(x) for x in np.argwhere(~good)[0])
+            name = "" if names is None else f" (column {names[j]})"
+            raise CommandError(
+                f"{path}: is not finite: X[{start + i}, {j}]{name} is {rows[i, j]}; remove or replace that sample"
+            )
+        start += rows.shape[0]
+
+
+def _check_key(path: str, key: str | None, magic: bytes) -> None:
     if key is not None and not magic.startswith(ZIP):
         raise CommandError(f"--key {key}: {path} is not an .npz archive; leave the option out")
-    if magic == NPY:
-        X = _map(path, "write the samples with numpy.save")
-    elif magic.startswith(ZIP):
-        X = _from_archive(path, key)
-    elif os.path.splitext(path)[1].lower() == ".csv":
-        X = _from_csv(path)
-    else:
-        raise CommandError(f"{path}: is not {SAMPLES} (pickles are never loaded); write the samples with numpy.save")
-    _check_samples(path, X)
-    if finite:
-        _check_finite(path, X)
-    return X
 
 
 def _first_bytes(path: str, wanted: str, mend: str) -> bytes:
@@ -108,7 +146,7 @@ def _damage(path: str) -> str | None:
     return None
 
 
-def _from_archive(path: str, key: str | None) -> np.ndarray:
+def _from_archive(path: str, key: str | None, mend: str) -> np.ndarray:
     """The one array of an ``.npz`` file, or the one that ``key`` names."""
     try:
         with open(path, "rb") as file, readable(path):
@@ -121,80 +159,13 @@ def _from_archive(path: str, key: str | None) -> np.ndarray:
     except ValueError as error:
         pickled = "pickle" in str(error.__cause__)
         what = "holds pickled Python objects, which are never loaded" if pickled else "is damaged, or no .npz archive"
-        raise CommandError(f"{path}: {what}; write the samples with numpy.savez again") from None
+        raise CommandError(f"{path}: {what}; {mend} again") from None
     if not names:
-        raise CommandError(f"{path}: holds no arrays; write the samples with numpy.savez")
+        raise CommandError(f"{path}: holds no arrays; {mend}")
     found = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     if key is None:
         raise CommandError(f"{path}: holds {len(names)} arrays, {found}; say which one with --key NAME")
     raise CommandError(f"--key {key}: {path} holds no such array, but {found}; give one of these names")
-
-
-def _from_csv(path: str) -> np.ndarray:
-    """The numbers of a ``.csv`` file; a first line without any number is a header."""
-    reason = "cannot be read as numbers"
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            _, first = next(_lines(file), (0, []))
-            if any(map(_is_number, first)):
-                file.seek(0)
-            elif any(not field.strip() for field in first):
-                raise ValueError("its header lacks a name")  # pandas writes a column of row numbers like this
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")  # that there is nothing to read is a warning of NumPy
-                X = np.loadtxt(file, delimiter=",", comments=None, quotechar='"', ndmin=2)
-        if X.shape[1] == len(first) and np.all(np.isfinite(X)):
-            return X
-    except UnicodeDecodeError:
-        raise CommandError(f"{path}: is not a text in UTF-8; {RIGHT}") from None
-    except OSError as error:
-        raise CommandError(f"{path}: cannot be read ({why(error)}); check the path and its permissions") from None
-    except (ValueError, UserWarning) as error:
-        reason = why(error)
-    raise CommandError(f"{path}: {_fault(path) or reason}; {RIGHT}")
-
-
-def _fault(path: str) -> str | None:
-    """The first thing that is wrong in a ``.csv`` file that NumPy cannot read, and where; None if all looks well."""
-    width, header = 0, False
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        for number, fields in _lines(file):
-            header = not width and not any(map(_is_number, fields))
-            for column, field in enumerate(fields, 1):
-                where = f"line {number}, column {column}"
-                if not field.strip():
-                    return f"{where} is empty"
-                if not header and not _is_number(field):
-                    return f"{where}: {field.strip()[:40]!r} is not a number"
-                if not header and not np.isfinite(float(field)):
-                    return f"{where}: {field.strip()} is not finite"
-            if width and len(fields) != width:
-                return f"line {number} has {len(fields)} columns, the lines before have {width}"
-            width = len(fields)
-    return "holds no samples" if header or not width else None
-
-
-def _lines(file: Any) -> Iterator[tuple[int, list[str]]]:
-    """Lines that are not blank: their numbers, from 1 on, and their fields."""
-    # By readline: a file that is iterated over has read ahead, and cannot be handed on from there.
-    for number, line in enumerate(iter(file.readline, ""), 1):
-        if line.strip("\r\n"):
-            yield number, _fields(line)
-
-
-def _fields(line: str) -> list[str]:
-    try:
-        return next(csv.reader([line], strict=True))
-    except csv.Error:  # quotes that do not match
-        return line.split(",")
-
-
-def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
 
 
 def _check_samples(path: str, X: np.ndarray) -> None:
@@ -203,13 +174,3 @@ def _check_samples(path: str, X: np.ndarray) -> None:
         raise CommandError(f"{path}: must hold real numbers, got dtype {X.dtype}; convert the samples first")
     if X.ndim != 2 or 0 in X.shape:
         raise CommandError(f"{path}: must have samples as rows, shape (m, d); got shape {X.shape}")
-
-
-def _check_finite(path: str, X: np.ndarray) -> None:
-    """Refuse what no moment can be taken of."""
-    for start in range(0, X.shape[0], CHUNK):
-        good = np.isfinite(X[start : start + CHUNK])
-        if not np.all(good):
-            i, j = (int(x) for x in np.argwhere(~good)[0])
-            value = X[start + i, j]
-            raise CommandError(f"{path}: is not finite: X[{start + i}, {j}] is {value}; remove or replace that sample")

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from quartic import report
+from quartic._files import atomic
+from quartic.cli import text
 from quartic.cli.common import (
     EXIT_CODES,
+    PAGES,
     CommandError,
     Show,
     add_common,
@@ -19,17 +22,18 @@ from quartic.cli.common import (
     check_output,
     progress,
     say,
+    spoken,
     to_json,
     verdict,
     whole,
     writing,
 )
-from quartic.cli.files import SAMPLES
 from quartic.cli.moments import load
 from quartic.cli.scale import DATA, add_scale, has_options, samples
 from quartic.cli.terminal import present
 from quartic.estimators import SpectralDictionaryLearning, SpectralICA
 from quartic.moments import FourthMoment
+from quartic.report.findings import findings
 
 Model = SpectralDictionaryLearning | SpectralICA
 
@@ -58,7 +62,8 @@ def add(commands: Any) -> None:
         "  quartic learn recording.npz --key signals --ica --json | python3 -m json.tool\n"
         "  quartic learn huge.zarr --memory 4GB --checkpoint run.npz --out model.npz\n"
         "  quartic learn --from-moments all.npz\n"
-        "  quartic learn samples.npy --report report.html\n\n"
+        "  quartic learn samples.npy --report report.html\n"
+        "  quartic learn samples.csv --out atoms.csv\n\n"
         "quartic transform model.npz samples.npy computes the codes of samples.  In Python,\n"
         "quartic.SpectralDictionaryLearning.load('model.npz') reads the model back (SpectralICA after --ica).\n\n"
         + EXIT_CODES,
@@ -75,24 +80,20 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--no-refine", dest="refine", action="store_false", help="stop after the spectral stage, on all samples"
     )
-    command.add_argument("--out", metavar="MODEL.npz", help="save the model in this file")
+    command.add_argument(
+        "--out", metavar="MODEL.npz", help="save the model in this file; in a .csv file, the atoms alone, as unit rows"
+    )
     add_report(command)
     add_common(command)
     add_scale(command)
     command.set_defaults(run=run)
 
 
-def add_samples(command: argparse.ArgumentParser) -> None:
-    """The file of samples, for every command that reads one."""
-    command.add_argument("file", metavar="FILE", help=f"{SAMPLES} with samples as rows")
-    command.add_argument("--key", metavar="NAME", help="which array of an .npz file, if it holds more than one")
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Learn, save what was asked for, print."""
     inputs = (arguments.file, arguments.from_moments, arguments.checkpoint)
-    check_output("--out", arguments.out, *inputs)
-    check_output("--report", arguments.report, *inputs, arguments.out)
+    check_output("--out", arguments.out, *inputs, formats=(".npz", ".csv"))
+    check_output("--report", arguments.report, *inputs, arguments.out, formats=PAGES)
     if (arguments.file is None) == (arguments.from_moments is None):
         raise CommandError("give either a file of samples or --from-moments; see quartic learn --help")
     if arguments.from_moments is not None and (arguments.key is not None or has_options(arguments)):
@@ -101,11 +102,12 @@ def run(arguments: argparse.Namespace) -> int:
     model = kind(arguments.components, refine=arguments.refine, random_state=arguments.seed)
     given = arguments.file or arguments.from_moments
     said: list[str] = []
+    written = []
     with bad_input(given, n_components="--components", checkpoint="--checkpoint"), progress(STAGES, said) as show:
         if arguments.from_moments is not None:
             model.fit_moment(load(arguments.from_moments, FourthMoment))
         else:
-            with samples(arguments) as X:
+            with samples(arguments) as (X, names, header):
                 if isinstance(X, np.ndarray):
                     if X.shape[0] < 2:
                         raise CommandError(
@@ -114,11 +116,13 @@ def run(arguments: argparse.Namespace) -> int:
                     if show is not None:
                         model.set_callbacks(_Watch(show))
                 model.fit(X)
-    written = []
+            if names is not None:
+                model.feature_names_in_ = np.array(names, dtype=object)
+            if header is not None:
+                written.append(f"header      {header}")
     if arguments.out is not None:
         with writing("--out", arguments.out):
-            model.save(arguments.out)
-        written.append(f"model       {arguments.out}")
+            written.append(f"{save(model, arguments.out):<11} {arguments.out}")
     if arguments.report is not None:
         settings = {name: vars(arguments)[name] for name in SOURCES if vars(arguments)[name]}
         title = os.path.basename(os.path.normpath(given))
@@ -129,25 +133,42 @@ def run(arguments: argparse.Namespace) -> int:
         say(to_json(as_json(model)))
     else:
         present(model, summary(model), written)
-    return verdict(model.status_)
+    return verdict(model.status_, noun_of(model))
+
+
+def noun_of(model: Model) -> str:
+    """What a model calls its components."""
+    return "source" if isinstance(model, SpectralICA) else "atom"
+
+
+def save(model: Model, path: str) -> str:
+    """Write a model, or its components alone as text; says which."""
+    if not path.lower().endswith(".csv"):
+        model.save(path)
+        return "model"
+    names = getattr(model, "feature_names_in_", range(model.n_features_in_))
+    with atomic(path) as out:
+        text.write(out, names, [model.learned_.components])  # atoms; components_ of ICA unmix
+    return "components"
 
 
 def summary(model: Model, most: int = 20) -> str:
     """A table of the first ``most`` atoms, and what is to be said about all of them."""
     n, d = model.n_components_, model.n_features_in_
-    word = "source" if isinstance(model, SpectralICA) else "atom"
-    share = model.learned_.energy
+    word, share = noun_of(model), model.learned_.energy
+    largest = findings(model).columns()["Largest entries"] if hasattr(model, "feature_names_in_") else []
+    figures = spoken(model.report_.summary(), word).replace("\nsources   ", "\nsources ")  # in line with the others
     lines = [
         f"{n} {word}{'' if n == 1 else 's'} in dimension {d}, {int(np.sum(model.certified_))} certified",
-        f"status      {model.status_}",
-        model.report_.summary(),
+        spoken(f"status      {model.status_}", word),
+        figures,
         "",
-        f"  {word:>6}    energy  certificate  uncertainty  kurtosis",
+        f"  {word:>6}    energy  certificate  uncertainty  kurtosis" + ("  largest entries" if largest else ""),
     ]
     for i in range(min(n, most)):
-        figures = f"{100 * share[i]:7.2f} %  {model.certificates_[i]:11.4f}  {model.uncertainty_[i]:11.1e}"
-        mark = "" if model.certified_[i] else "  not certified"
-        lines.append(f"  {i:6d}  {figures}  {model.kurtosis_[i]:8.3g}{mark}")
+        row = f"{100 * share[i]:7.2f} %  {model.certificates_[i]:11.4f}  {model.uncertainty_[i]:11.1e}"
+        mark = (f"  {largest[i]}" if largest else "") + ("" if model.certified_[i] else "  not certified")
+        lines.append(f"  {i:6d}  {row}  {model.kurtosis_[i]:8.3g}{mark}")
     if n > most:
         lines.append(f"  ... and {n - most} more")
     return "\n".join(lines)
@@ -161,6 +182,7 @@ def as_json(model: Model) -> dict[str, Any]:
         **{name: getattr(model, f"{name}_") for name in names},
         **({"mixing": model.mixing_} if isinstance(model, SpectralICA) else {"thresholds": model.thresholds_}),
         "energy": model.learned_.energy,
+        "feature_names": getattr(model, "feature_names_in_", None),
         "status": {"code": model.status_.code, "message": model.status_.message, "remedy": model.status_.remedy},
         "report": vars(model.report_),
     }

@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from quartic._checkpoint import digest
-from quartic.cli.common import EXIT_CODES, OK, CommandError, bad_input, check_output, say, seed, to_json, whole, writing
+from quartic.cli.common import DONE_CODES, OK, CommandError, bad_input, check_output, say, seed, to_json, whole, writing
 from quartic.cli.scale import DATA, add_scale, samples
 from quartic.frame import Frame
 from quartic.moments import Covariance, FourthMoment
@@ -30,7 +30,7 @@ def add(commands: Any) -> None:
         "  quartic merge a1.npz b1.npz --frame frame.npz   # in one place: the coordinates for all\n"
         "  quartic moments a.npy --frame frame.npz --out a2.npz   # in each place: fourth moments\n"
         "  quartic merge a2.npz b2.npz --out all.npz\n"
-        "  quartic learn --from-moments all.npz --out model.npz\n\n" + EXIT_CODES,
+        "  quartic learn --from-moments all.npz --out model.npz\n\n" + DONE_CODES,
     )
     command.add_argument("file", metavar="DATA", help=f"{DATA} with samples as rows")
     command.add_argument("--key", metavar="NAME", help="which array, if the file holds more than one")
@@ -49,7 +49,9 @@ def add(commands: Any) -> None:
         "merge",
         help="merge files of quartic moments",
         description="Add the sums of several files of quartic moments, of the same pass.",
-        epilog="example:\n  quartic merge part*.npz --out all.npz\n\n" + EXIT_CODES,
+        epilog="examples, with files of both passes of quartic moments:\n"
+        "  quartic merge a1.npz b1.npz --frame frame.npz\n"
+        "  quartic merge a2.npz b2.npz --out all.npz\n\n" + DONE_CODES,
     )
     command.add_argument("files", metavar="PART.npz", nargs="+", help="files of quartic moments, all of one pass")
     command.add_argument("--out", metavar="ALL.npz", help="file for the sum")
@@ -65,19 +67,19 @@ def add(commands: Any) -> None:
 
 def run_moments(arguments: argparse.Namespace) -> int:
     """Sum, save, say what was seen."""
-    check_output("--out", arguments.out, arguments.file, arguments.frame)
+    check_output("--out", arguments.out, arguments.file, arguments.frame, formats=(".npz",))
     start: Covariance | FourthMoment = Covariance()
     if arguments.frame is not None:
         start = FourthMoment(load(arguments.frame, Frame))
-    with bad_input(arguments.file), samples(arguments) as X:
-        moment = start.update(X, index=arguments.first)
+    with bad_input(arguments.file), samples(arguments) as table:
+        moment = start.update(table.X, index=arguments.first)
     return _saved(moment, arguments)
 
 
 def run_merge(arguments: argparse.Namespace) -> int:
     """Add, save, say what was seen."""
-    check_output("--out", arguments.out)
-    check_output("--frame", arguments.frame, arguments.out, *arguments.files)
+    check_output("--out", arguments.out, formats=(".npz",))
+    check_output("--frame", arguments.frame, arguments.out, *arguments.files, formats=(".npz",))
     if arguments.out is None and arguments.frame is None:
         raise CommandError("give --out for the sum, or --frame for its coordinates")
     if arguments.components is not None and arguments.frame is None:

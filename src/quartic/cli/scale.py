@@ -9,14 +9,17 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+
+import numpy as np
 
 from quartic.cli.common import CommandError, check_output, whole
+from quartic.cli.files import check_finite
 from quartic.cli.files import open_samples as open_file
-from quartic.sources import open_samples
+from quartic.cli.text import TEXT, Table
+from quartic.sources import feature_names, open_samples, parsed_bytes
 
 LARGE = (".zarr", ".h5", ".hdf5", ".parquet")
-DATA = "a .npy, .npz or .csv file, a Zarr, HDF5 or Parquet data set, or a folder of .npy or .parquet files,"
+DATA = "a .npy, .npz, .csv or .txt file, a Zarr, HDF5 or Parquet data set, or a folder of .npy or .parquet files,"
 
 
 def add_scale(command: argparse.ArgumentParser) -> None:
@@ -40,44 +43,67 @@ def has_options(arguments: argparse.Namespace) -> bool:
     return arguments.skip_unreadable or any(option is not None for option in asked)
 
 
-def is_large(arguments: argparse.Namespace) -> bool:
-    """Whether the samples are to be read in chunks: by what they are, or by an option."""
-    if has_options(arguments):
-        return True
-    return os.path.isdir(arguments.file) or os.path.splitext(arguments.file)[1].lower() in LARGE
+def opened(
+    path: str, key: str | None, *, finite: bool = True, chunks: bool = False, memory: str | None = None
+) -> Table:
+    """Samples in whatever format, for every command that reads some.
 
+    Parameters
+    ----------
+    path : str
+    key : str or None
+        Name of an array, in a file that holds more than one.
+    finite : bool
+        Whether to refuse values that are missing or not finite, in what is read at once.
+    chunks : bool
+        Whether to read in chunks, as a Dask array, what need not be.
+    memory : str, optional
+        What chunks may take.
 
-def require_dask(path: str) -> None:
-    """Say what is missing, where a file is read in chunks."""
-    if importlib.util.find_spec("dask") is None:
-        raise CommandError(f"{path}: is read with Dask, which is not there; pip install 'quartic[scale]'")
+    Returns
+    -------
+    Table
+    """
+    suffix = os.path.splitext(path)[1].lower()
+    if not (chunks or os.path.isdir(path) or suffix in LARGE):
+        return open_file(path, key, finite=finite)
+    if suffix in (".npz", *TEXT):
+        raise CommandError(f"{path}: is read as a whole; save it as .npy or Zarr to read it in chunks")
+    try:
+        if memory is not None:
+            parsed_bytes(memory)
+        if importlib.util.find_spec("dask") is None:
+            raise CommandError(f"{path}: is read with Dask, which is not there; pip install 'quartic[scale]'")
+        return Table(open_samples(path, key=key, memory=memory), feature_names(path))
+    except (OSError, ValueError) as error:
+        said = str(error).replace(f"{path}: key must", f"{path}: --key must")
+        raise CommandError(f"--{said}" if said.startswith("memory ") else said) from None
 
 
 @contextlib.contextmanager
-def samples(arguments: argparse.Namespace) -> Iterator[Any]:
+def samples(arguments: argparse.Namespace) -> Iterator[Table]:
     """The samples of a command: an array, or a ``Collection`` on the scheduler that was asked for."""
     path = arguments.file
-    if not is_large(arguments):
-        yield open_file(path, arguments.key)
+    table = opened(path, arguments.key, chunks=has_options(arguments), memory=arguments.memory)
+    if isinstance(table.X, np.ndarray):
+        yield table
         return
-    require_dask(path)
     from quartic.distributed import Collection
 
     check_output("--checkpoint", arguments.checkpoint, path)
     if arguments.workers is not None and arguments.workers < 1:
         raise CommandError(f"--workers must be at least 1; got {arguments.workers}")
-    if os.path.splitext(path)[1].lower() in (".npz", ".csv"):
-        raise CommandError(f"{path}: is read as a whole; save it as .npy or Zarr to read it in chunks")
-    try:
-        X = open_samples(path, key=arguments.key, memory=arguments.memory)
-    except (OSError, ValueError) as error:
-        raise CommandError(f"--{error}" if str(error).startswith("memory ") else str(error)) from None
     errors = "skip" if arguments.skip_unreadable else "raise"
     with _client(arguments), rate() as show:
         try:
-            yield Collection(X, checkpoint=arguments.checkpoint, errors=errors, callback=show)
+            data = Collection(table.X, checkpoint=arguments.checkpoint, errors=errors, callback=show)
+            yield table._replace(X=data)
         except RuntimeError as error:  # a chunk that can not be read
             raise CommandError(f"{path}: {error}") from None
+        except ValueError as error:
+            if "NaN or infinite" in str(error):  # somewhere in a chunk: where is worth a look
+                check_finite(path, table.X, table.names)
+            raise
 
 
 @contextlib.contextmanager

@@ -1,0 +1,197 @@
+"""Tables of numbers as text: NumPy reads them, which is fast; what it cannot read is found, named, given a remedy."""
+
+from __future__ import annotations
+
+import csv
+import io
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from quartic.cli.common import CommandError, why
+
+TEXT = (".csv", ".tsv", ".txt")
+RIGHT = "samples are rows, numbers separated by commas, semicolons, tabs or blanks, with or without one header line"
+SEPARATORS = ("\t", ";", ",")  # before a comma, which may be that of decimals or of a name
+INDEX = ("", "Unnamed: 0")  # what pandas calls a column of row numbers, at the first and the second time
+MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in small letters
+FILL = "a value is missing: fill it in, or leave out that line or column (quartic check counts such lines)"
+ROWS = 1000  # that are turned to text at a time; arbitrary
+
+
+class Table(NamedTuple):
+    """Samples as rows, an array or a Dask array; names of their features, if known; what was made of a first line."""
+
+    X: Any
+    names: list[str] | None = None
+    header: str | None = None
+
+
+class _Head(NamedTuple):
+    """How a text begins: lines before the first sample, separator, columns, whether the first is an index, names."""
+
+    skip: int
+    separator: str | None
+    width: int
+    indexed: bool
+    names: list[str] | None
+    header: str
+
+
+def read(path: str, *, finite: bool = True) -> Table:
+    """The numbers of a text; a first line without any number, or as pandas numbers its columns, is a header.
+
+    Parameters
+    ----------
+    path : str
+    finite : bool
+        Whether to refuse values that are missing or not finite; otherwise those that are missing are NaN.
+    """
+    reason = "cannot be read as numbers"
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            head = _head(file)
+            try:
+                X = _numbers(file, head)
+            except ValueError:
+                if finite:
+                    raise
+                X = _numbers(file, head, _number_or_nan)
+        if X.shape[1] == head.width and (not finite or np.all(np.isfinite(X))):
+            return Table(np.ascontiguousarray(X[:, 1:]) if head.indexed else X, head.names, head.header)
+    except UnicodeDecodeError:
+        raise CommandError(f"{path}: is not a text in UTF-8; {RIGHT}") from None
+    except OSError as error:
+        raise CommandError(f"{path}: cannot be read ({why(error)}); check the path and its permissions") from None
+    except (ValueError, UserWarning) as error:
+        reason = why(error)
+    raise CommandError(f"{path}: {_fault(path, finite) or f'{reason}; {RIGHT}'}")
+
+
+def write(out: BinaryIO, names: Sequence[Any], blocks: Iterable[np.ndarray]) -> None:
+    """A header and blocks of rows as lines of text."""
+    for lines in lines_of(names, blocks):
+        out.write(f"{lines}\n".encode())
+
+
+def lines_of(names: Sequence[Any], blocks: Iterable[np.ndarray]) -> Iterator[str]:
+    """A header, then numbers separated by commas, many lines at a time, the shortest that read back as they were."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    yield line.getvalue()
+    for rows in blocks:
+        for start in range(0, rows.shape[0], ROWS):
+            yield "\n".join(",".join(map(str, row)) for row in rows[start : start + ROWS])
+
+
+def _head(file: Any) -> _Head:
+    """What the first line says that is neither blank nor a comment."""
+    number, first = next(_lines(file), (0, ""))
+    separator = _separator(first)
+    fields = [field.strip() for field in _fields(first, separator)]
+    index = len(fields) > 1 and fields[0] in INDEX
+    names = fields[index:]
+    note = "; column 1 is left out, as an index of rows" if index else ""
+    if names == [str(i) for i in range(len(names))] and len(names) > 1:
+        numbered = f"line {number} numbers the columns and is no sample" + note
+        return _Head(number, separator, len(fields), index, None, numbered)
+    if any(map(_is_number, names)):
+        return _Head(number - 1, separator, len(fields), False, None, f"none, line {number} is a sample")
+    if not all(names):
+        raise ValueError(f"line {number}, column {names.index('') + 1 + index} is empty, in a header")
+    return _Head(number, separator, len(fields), index, names, f"line {number} names the columns{note}")
+
+
+def _numbers(file: Any, head: _Head, number: Any = None) -> np.ndarray:
+    """All lines after the header, by NumPy; by ``number`` for each, which is slow, where it is given."""
+    file.seek(0)
+    for _ in range(head.skip):
+        file.readline()
+    converters = {} if number is None else dict.fromkeys(range(head.width), number)
+    if head.indexed:
+        converters[0] = lambda _: 0.0  # an index may be anything; left out of what is read, it would hide ragged lines
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # that there is nothing to read is a warning of NumPy
+        X: np.ndarray = np.loadtxt(
+            file, delimiter=head.separator, comments=None, quotechar='"', ndmin=2, converters=converters or None
+        )
+    return X
+
+
+def _fault(path: str, finite: bool) -> str | None:
+    """The first thing that is wrong in a text that NumPy cannot read, where, and the remedy; None if all looks well."""
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        try:
+            head = _head(file)
+        except ValueError as error:  # of the header
+            return f"{error}; name all columns, or none"
+        file.seek(0)
+        names, samples = [""] * head.indexed + (head.names or []), False
+        for number, line in _lines(file):
+            fields = [field.strip() for field in _fields(line, head.separator)]
+            if number <= head.skip or not fields:
+                continue
+            samples = True
+            for column, field in enumerate(fields, 1):
+                wrong = None if head.indexed and column == 1 else _wrong(field, finite)
+                if wrong is not None:
+                    name = f" ({names[column - 1]})" if names[column - 1 : column] else ""
+                    first = " (in a header there must be no numbers)" if number == head.skip + 1 and not names else ""
+                    return f"line {number}, column {column}{name}{wrong}{first}"
+            if len(fields) != head.width:
+                return f"line {number} has {len(fields)} columns, the lines before have {head.width}; {RIGHT}"
+    return None if samples else f"holds no samples; {RIGHT}"
+
+
+def _wrong(field: str, finite: bool) -> str | None:
+    """What is wrong with a field, and the remedy."""
+    if field.lower() in MISSING:
+        return (f": {field}; {FILL}" if field else f" is empty; {FILL}") if finite else None
+    if not _is_number(field):
+        if _is_number(field.replace(",", ".", 1)):
+            return f": {field!r} has a decimal comma; write numbers with points"
+        return f": {field[:40]!r} is not a number; leave out columns and lines of text"
+    if finite and not np.isfinite(float(field)):
+        return f": {field} is not finite; replace it, or leave out that line or column"
+    return None
+
+
+def _lines(file: Any) -> Iterator[tuple[int, str]]:
+    """Lines that are not blank, without comments at the beginning, and their numbers from 1 on."""
+    # By readline: a file that is iterated over has read ahead, and cannot be handed on from there.
+    begun = False
+    for number, line in enumerate(iter(file.readline, ""), 1):
+        begun = begun or not (line.startswith("#") or not line.strip())
+        if begun and line.strip("\r\n"):
+            yield number, line
+
+
+def _separator(line: str) -> str | None:
+    """What separates the fields of a line; None for blanks."""
+    for separator in SEPARATORS:
+        if separator in line and len(_fields(line, separator)) > 1:
+            return separator
+    return None if len(line.split()) > 1 else ","
+
+
+def _fields(line: str, separator: str | None) -> list[str]:
+    if separator is None:
+        return line.split()
+    try:
+        return next(csv.reader([line], delimiter=separator, strict=True), [])
+    except csv.Error:  # quotes that do not match, with this separator
+        return line.split(separator) if separator == "," else [line]
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _number_or_nan(field: str) -> float:
+    return np.nan if field.strip().lower() in MISSING else float(field)
