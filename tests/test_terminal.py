@@ -21,9 +21,9 @@ class Screen(io.StringIO):
         return True
 
 
-def shown(subject, written=()):
+def shown(subject, written=(), width=140):
     out = io.StringIO()
-    terminal.coloured(findings(subject), written, rich.Console(file=out, force_terminal=True, width=140))
+    terminal.coloured(findings(subject), written, rich.Console(file=out, force_terminal=True, width=width))
     return out.getvalue()
 
 
@@ -41,6 +41,26 @@ def test_names_from_the_data_are_no_markup():
     data = quartic.datasets.nice_samples(2000, 3, random_state=0)
     frame = pandas.DataFrame(data.samples, columns=["[red]a[/red]", "b", "c"])
     assert "[red]a[/red]" in shown(quartic.SpectralDictionaryLearning().fit(frame))
+
+
+def test_wide_tables_lose_columns_and_no_heading_is_cut():
+    model = quartic.SpectralDictionaryLearning().fit(quartic.datasets.nice_samples(2000, 5, random_state=0).samples)
+    wide, narrow = shown(model), shown(model, width=80)
+    headings = ("Index", "Energy", "Certificate", "Uncertainty", "Kurtosis", "Certified")
+    assert all(heading in text for heading in headings for text in (wide, narrow))
+    assert "Largest entries" in wide
+    assert "Stability" in wide
+    assert "Largest entries" not in narrow
+    table = narrow[narrow.index("Index") :]
+    assert "…" not in table
+    assert len(table.splitlines()) == 2 + 5 + 1  # one line for each atom, and the frame
+
+
+def test_sources_are_called_so():
+    model = quartic.SpectralICA().fit(quartic.datasets.nice_samples(2000, 5, random_state=0).samples)
+    text = shown(model)
+    assert "5 sources" in text
+    assert "atom" not in text
 
 
 def test_long_tables_are_cut():
@@ -76,6 +96,37 @@ def test_bash_completes_commands(tmp_path, capsys):
     )
     done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["decompose"], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("learn recor", "recording.npz"),
+        ("check recor", "recording.npz"),
+        ("learn x.npy --out recor", "recording.npz"),
+        ("learn x.npy --report recor", "recording.npz"),
+        ("decompose recor", "recording.npz"),
+        ("decompose x.npy --plot recor", "recording.npz"),
+        ("transform recor", "recording.npz"),
+        ("transform m.npz recor", "recording.npz"),
+        ("transform m.npz x.npy --out recor", "recording.npz"),
+        ("merge recor", "recording.npz"),
+        ("moments x.npy --frame recor", "recording.npz"),
+        ("learn x.zarr --checkpoint recor", "recording.npz"),
+        ("demo --out pict", "pictures"),
+    ],
+)
+def test_bash_completes_files(tmp_path, capsys, words, expected):
+    pytest.importorskip("shtab")
+    assert main(["completion", "bash"]) == 0
+    (tmp_path / "script").write_text(capsys.readouterr().out)
+    (tmp_path / "recording.npz").touch()
+    (tmp_path / "pictures").mkdir()
+    ask = f"source ./script; COMP_WORDS=(quartic {words}); COMP_CWORD={len(words.split())}; _shtab_quartic; "
+    done = subprocess.run(
+        ["bash", "-c", ask + "echo ${COMPREPLY[*]}"], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert expected in done.stdout.split(), done.stderr
 
 
 def test_completion_asks_for_shtab_by_name(monkeypatch, capsys):

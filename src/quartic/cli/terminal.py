@@ -6,10 +6,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from quartic.cli.common import say
+from quartic.cli.common import say, spoken
 from quartic.report.findings import Findings, findings
 
 MOST = 20  # rows of the table; the report has them all
+LEFT_OUT = ("Largest entries", "Stability")  # of a table that is too wide, in this order
 
 
 def present(subject: Any, text: str, written: Sequence[str]) -> None:
@@ -32,12 +33,15 @@ def coloured(found: Findings, written: Sequence[str], console: Any) -> None:
 
     style = "bold green" if found.status.ok else "bold yellow"
     console.print(Text(found.headline, style="bold"))
-    console.print(Text(f"{found.verdict}.", style=style), Text(str(found.status)))
+    console.print(Text(f"{found.verdict}.", style=style), Text(spoken(str(found.status), found.noun)))
     facts = Table(box=None, show_header=False, pad_edge=False)
     for name, fact in found.facts.items():
-        facts.add_row(Text(name, style="dim"), Text(fact))
+        facts.add_row(Text(name, style="dim"), Text(spoken(fact, found.noun)))
     console.print(facts)
     n, columns = found.components.shape[0], found.columns()
+    for name in LEFT_OUT:
+        if _width(columns) > console.width:
+            columns.pop(name, None)
     if n:
         table = Table("Index", header_style="bold")
         for name in columns:
@@ -50,3 +54,8 @@ def coloured(found: Findings, written: Sequence[str], console: Any) -> None:
         console.print(Text(f"... and {n - MOST} more"))
     for line in written:
         console.print(Text(line))
+
+
+def _width(columns: dict[str, list[str]]) -> int:
+    """Of a table with an index: each column takes a frame and two blanks."""
+    return 9 + sum(3 + max(map(len, (name, *cells[:MOST]))) for name, cells in columns.items())
