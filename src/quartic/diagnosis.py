@@ -391,8 +391,9 @@ def _places(Y: Any, bad: np.ndarray) -> tuple[tuple[int, int], ...]:
 def far_rows(rows: Rows) -> np.ndarray:
     """Which rows are outliers that the limit of a fit lets pass: so many that they decide that limit themselves.
 
-    There is a gap between them and all others, and they outweigh those in most directions.  So do the samples with an
-    active atom if these are few and the others noise; but then the others have no structure of their own.
+    There is a gap between them and all others, and, unless many were gross before, they outweigh those in most
+    directions.  So do the samples with an active atom if these are few and the others noise; but then the others have
+    no structure of their own.
     """
     k, r = rows.Y.shape[0], rows.whole.dim
     none = np.zeros(k, dtype=bool)
@@ -401,14 +402,17 @@ def far_rows(rows: Rows) -> np.ndarray:
     # About the median, and not the mean: samples without an active atom are zero.
     Z = (rows.Y.astype(np.float64) - np.median(rows.Y, axis=0)) @ rows.whole.forward
     squares = squared_norms(Z)
+    many = rows.gross > SPOILED * rows.total
     long = np.sqrt(np.sort(squares)[int((1 - CROWD) * k) :])
-    longer, shorter = long[1 : 1 - AT_LEAST], long[:-AT_LEAST]
+    shorter = long[: -1 if many else -AT_LEAST]
+    longer = long[1 : 1 + shorter.shape[0]]
     gaps = np.divide(longer, shorter, out=np.ones_like(shorter), where=shorter > 0)
     widest = int(np.argmax(gaps))
-    far = squares > shorter[widest] * longer[widest]  # within the gap: at its geometric mean
-    share = (rows.gross + float(np.mean(far)) * (rows.total - rows.infinite - rows.gross)) / rows.total
-    apart = gaps[widest] > GAP and float(np.sum(squares[far])) > OUTWEIGHS * float(np.sum(squares))
-    if not (apart and share > SPOILED and k - np.sum(far) >= FEWEST_ROWS * r):
+    far = squares > shorter[widest] * longer[widest]  # the middle of the gap
+    share = float(np.mean(far)) * (1 - (rows.infinite + rows.gross) / rows.total) + rows.gross / rows.total
+    outweighs = many or float(np.sum(squares[far])) > OUTWEIGHS * float(np.sum(squares))
+    enough = k - np.sum(far) >= FEWEST_ROWS * r
+    if not (gaps[widest] > GAP and outweighs and share > SPOILED and enough):
         return none
     return far if SIGNIFICANT < structure_of(Z[~far]) < np.inf else none
 
