@@ -100,14 +100,14 @@ def test_what_makes_doubtful_and_is_no_obstacle(seed, rng):
         assert f"({D})" in found["features"].measured
         assert "features" in found.doubtful
     assert "outliers" in diagnose(good(seed, outliers=0.001).samples).doubtful
-    few = diagnose(nice_samples(1200, 32, random_state=seed).samples)
+    few = diagnose(nice_samples(600, 24, random_state=seed).samples)
     assert (few.ok, "samples" in few.doubtful) == (True, True)
     codes = np.column_stack((good(seed).codes[:, :5], rng.standard_normal((M, 3))))
     assert diagnose(mixed(codes, rng)).doubtful == ["directions"]
     heavy = rng.laplace(size=(M, D))
     heavy[:4] *= 5 * np.quantile(np.linalg.norm(heavy, axis=1), 0.995) / np.linalg.norm(heavy[:4], axis=1)[:, None]
     assert diagnose(rng.permutation(heavy)).doubtful == ["tails"]
-    tied = nice_samples(3 * M, D, supports="blocks", group=4, cooccurrence=0.5, random_state=seed)
+    tied = nice_samples(2 * M, D, supports="blocks", group=4, cooccurrence=0.5, random_state=seed)
     assert diagnose(tied.samples).doubtful == ["together"]
 
 
