@@ -2,14 +2,16 @@
 
 Each assumption is a :class:`Finding`: a figure, the limit that it is held against, and what to change.  All of them are
 taken from some thousands of rows, after one pass over the samples that looks for values that are not finite and for
-gross rows.  Signals are those of an orthogonal solution, which has the right subspaces where it has the wrong axes (see
-``algorithms.together``); what was learned is held against the samples only where that is the question.
+gross rows.  What a figure must be, at least or at most, divides broken from doubtful; what it should be, or is better,
+doubtful from ok.  Signals are those of an orthogonal solution, which has the right subspaces where it has the wrong
+axes (see ``algorithms.together``); what was learned is held against the samples only where that is the question.
 """
 
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +32,7 @@ from quartic.algorithms.certify import is_certified
 from quartic.algorithms.refine import LOG_COSH_SPREAD, from_gaussian
 from quartic.algorithms.temper import CARRYING, SHARE, effective, tempering
 from quartic.algorithms.together import DEVIATION, kurtosis
+from quartic.frame import Frame
 from quartic.halves import half_of, row_hash
 from quartic.learned import Learned
 from quartic.local import Cloud, orthogonal_axes, untangle
@@ -46,13 +49,16 @@ LOOKED, RUN = 1 << 14, 256  # rows that are looked at, and how many of these fol
 PAIRED = (2048, 8192)  # rows that are compared in pairs; more only where the first say nothing
 COPY = 1e-10  # from 1, of the correlation of a feature and its copy: rounding
 SPOILED = 0.005  # share of gross rows from which on the 99.5% quantile that limits them is gross itself
+CROWD = 0.2  # share of the rows above which they are no outliers but another kind of sample; arbitrary
+GAP, AT_LEAST = 2.0, 8  # factor between outliers and all others, and rows: tails like 1/x^3 show it once in 10^7 times
+OUTWEIGHS = 2 / 3  # of the energy in whitened coordinates; a rare source, however strong, has 1 / r of it
+NAMED = (3, 8)  # places of values that are not finite, and features, that are named
+FEWEST_ROWS = 2 * FEW  # times the dimension: both halves certify from so many, and the score of structure has no bias
 LOST = (1e-6, 1e-4)  # part of the variance in the least direction that rounding may be; arbitrary
 FEWEST = 0.001  # share of the rows, the longest, whose part in the fourth moment is looked at
 HELD_BY_FEW = 1 / 3  # of the fourth moment; Laplace coefficients have 0.2 in 8 dimensions, Student's t with 3 dof 0.6
 SKEW, MANY_SKEW = 0.5, 0.25  # skewness of a source that matters, and share of such sources; an exponential has 2
-TIED = (
-    0.22  # mean correlation of energies in a group; measured: 0.17 at tau 1/4, 0.23 and more from 0.4 on, in any axes
-)
+TIED = 0.22  # mean correlation of energies in a group; measured: 0.17 at tau 1/4, 0.23 and more from 0.4, in any axes
 QUIET = 5.0  # decibels of signal over noise; benchmarks/must_show/noise.py goes so far
 CORRELATED = (0.1, 0.5)  # of neighbours: at 0.5 a source with the spectrum of an AR(1) has a third of the samples
 ORDERED, HINT = (1024, 2048), 3.0  # rows whose order is looked at; more only where the first score hints at something
@@ -73,7 +79,7 @@ class Finding:
     level : str
         ``ok``; ``doubtful``: a fit may need more samples, or be less certain; ``broken``: it can not be relied upon.
     measured : str
-        In plain words, with the figure and its limit.
+        In plain words, with the figure and what it must be, at least or at most.
     remedy : str
         What to change; empty where nothing is wrong.
     value, limit : float
@@ -206,7 +212,12 @@ class Diagnosis:
 
 
 def diagnose(
-    Y: Any, *, n_components: int | None = None, learned: Learned | None = None, random_state: Any = 0
+    Y: Any,
+    *,
+    n_components: int | None = None,
+    learned: Learned | None = None,
+    feature_names: Sequence[str] | None = None,
+    random_state: Any = 0,
 ) -> Diagnosis:
     """Say in plain words whether samples are what the method assumes.
 
@@ -218,6 +229,8 @@ def diagnose(
         Number of atoms that is meant, which says how many samples are needed.
     learned : Learned, optional
         What was learned from these samples, or from others that these are held against; ``learned_`` of an estimator.
+    feature_names : sequence of str, optional
+        Names of the columns, for the findings; those of a dataframe unless given, and numbers where there are none.
     random_state : int, RandomState, Generator or None, default=0
 
     Returns
@@ -233,30 +246,53 @@ def diagnose(
     >>> quartic.diagnose(abs(data.codes) @ data.dictionary).broken
     ['symmetry']
     """
-    n = None if n_components is None else operator.index(n_components)
+    names = _names(Y, feature_names)
     rows = looked_at(Y)
-    first = [_finite(rows)] + ([] if rows.magnitude is None else [_magnitude(rows.magnitude)])
+    d = rows.Y.shape[1]
+    n = None if n_components is None else _number_of_atoms(n_components, d)
+    if learned is not None and learned.components.shape[1] != d:
+        raise ValueError(f"Y has {d} features, but {learned.components.shape[1]} were learned from.")
+    if names is not None and len(names) != d:
+        raise ValueError(f"feature_names must hold {d} names, one for each feature; got {len(names)}.")
+    first = [_finite(rows, names)] + ([] if rows.magnitude is None else [_magnitude(rows.magnitude)])
     if rows.Y.shape[0] < 2:
-        first.append(_finding("samples", "broken", "fewer than two samples can be used", "More samples.", 0, 2))
+        remedy = f"{_transposed(rows)}More samples."
+        first.append(_finding("samples", "broken", "fewer than two samples can be used", remedy, 0, 2))
     if rows.Y.shape[0] < 2 or rows.magnitude is not None:
-        return Diagnosis(tuple(first), rows.total, rows.Y.shape[0], rows.Y.shape[1])
-    if learned is not None and learned.components.shape[1] != rows.Y.shape[1]:
-        expected = learned.components.shape[1]
-        raise ValueError(f"Y has {rows.Y.shape[1]} features, but {expected} were learned from.")
-    first += [_features(rows), _outliers(rows)]
+        return Diagnosis(tuple(first), rows.total, rows.Y.shape[0], d)
     if np.all(rows.variance == 0):
-        return Diagnosis(tuple(first), rows.total, rows.Y.shape[0], rows.Y.shape[1])
+        first += [_features(rows, names), _outliers(rows)]
+        return Diagnosis(tuple(first), rows.total, rows.Y.shape[0], d)
+    rows = rows.without(far_rows(rows))
     view = View(rows, check_random_state(random_state))
     serial = _serial(view)
     stationary = _stationary(view, serial)
     findings = [
-        *first, _samples(view, n), _condition(view), _structure(view), _directions(view), _tails(view),
-        _symmetry(view), _together(view, n, stationary), _noise(view), serial, stationary,
+        *first, _features(rows, names), _outliers(rows), _samples(view, n), _condition(view), _structure(view),
+        _directions(view), _tails(view), _symmetry(view), _together(view, n, stationary), _noise(view), serial,
+        stationary,
     ]  # fmt: skip
     if learned is not None:
         findings += [_certificates(learned), _span(view, learned), _scale(view, learned)]
         findings += [] if learned.overcomplete else [_codes(view, learned)]
-    return Diagnosis(tuple(findings), rows.total, rows.Y.shape[0], rows.Y.shape[1])
+    return Diagnosis(tuple(findings), rows.total, rows.Y.shape[0], d)
+
+
+def _names(Y: Any, given: Sequence[str] | None) -> list[str] | None:
+    """Names of the features: those given, or those of a dataframe, if its columns have names and not numbers."""
+    if given is not None:
+        return [str(name) for name in given]
+    columns = list(getattr(Y, "columns", ()))
+    return columns if columns and all(isinstance(name, str) for name in columns) else None
+
+
+def _number_of_atoms(n_components: Any, d: int) -> int:
+    """As a fit takes it: ``n_components`` within its bounds."""
+    n = operator.index(n_components)
+    if not 1 <= n <= packed_dim(d):
+        reach = f"so many squares of atoms with {d} features can be linearly independent"
+        raise ValueError(f"n_components must lie between 1 and {packed_dim(d)}, {reach}; got {n}.")
+    return n
 
 
 @dataclass(frozen=True)
@@ -273,6 +309,10 @@ class Rows:
         All rows; those that are not finite; those far longer than all others.
     magnitude : str or None
         What is wrong with the size of the values, where moments would overflow.
+    places : tuple of (row, column)
+        Of the first values that are not finite.
+    estimated : bool
+        Whether ``gross`` is an estimate from the rows that were looked at.
     """
 
     Y: np.ndarray
@@ -281,6 +321,8 @@ class Rows:
     infinite: int
     gross: int
     magnitude: str | None = None
+    places: tuple[tuple[int, int], ...] = ()
+    estimated: bool = False
 
     @cached_property
     def covariance(self) -> Covariance:
@@ -291,6 +333,19 @@ class Rows:
     def variance(self) -> np.ndarray:
         """Of each feature, ``(d,)``; exactly zero for one that is constant."""
         return np.where(np.ptp(self.Y, axis=0) > 0, np.diagonal(self.covariance.covariance), 0.0)
+
+    @cached_property
+    def whole(self) -> Frame:
+        """Of every direction that varies."""
+        return self.covariance.frame(self.Y.shape[1])
+
+    def without(self, far: np.ndarray) -> Rows:
+        """Without some of them, counted as gross; rows that were not looked at are taken to have the same share."""
+        if not np.any(far):
+            return self
+        usable = self.total - self.infinite - self.gross
+        gross = self.gross + round(float(np.mean(far)) * usable)
+        return replace(self, Y=self.Y[~far], index=self.index[~far], gross=gross, estimated=far.shape[0] < usable)
 
 
 def looked_at(Y: Any) -> Rows:
@@ -311,19 +366,61 @@ def looked_at(Y: Any) -> Rows:
     starts = range(0, m, CHUNK)
     whole = [to_numpy(xp.all(xp.isfinite(Y[a : min(a + CHUNK, m), :]), axis=1)) for a in starts]
     finite = np.flatnonzero(np.concatenate(whole) if whole else np.zeros(0, dtype=bool))
-    infinite = m - finite.shape[0]
+    bad = np.setdiff1d(np.arange(m), finite, assume_unique=True)
+    infinite, places = bad.shape[0], _places(Y, bad[: NAMED[0]])
     some = to_numpy(take_rows(Y, finite[in_part(finite, 0.0, glance(finite.shape[0]))]))
     try:
         limit = Limit.of(some, finite.shape[0])
     except ValueError as error:
-        return Rows(some, finite[:0], m, infinite, 0, str(error))
+        return Rows(some, finite[:0], m, infinite, 0, str(error), places)
     long = [to_numpy(limit.norms(Y[a : min(a + CHUNK, m), :])) > limit.norm for a in starts]
     good = finite[~np.concatenate(long)[finite]] if long else finite
     gross = finite.shape[0] - good.shape[0]
     if good.shape[0] > LOOKED:
         first = np.linspace(0, good.shape[0] - RUN, LOOKED // RUN).astype(np.intp)
         good = good[np.unique(first[:, None] + np.arange(RUN))]
-    return Rows(to_numpy(take_rows(Y, good)), good, m, infinite, gross)
+    return Rows(to_numpy(take_rows(Y, good)), good, m, infinite, gross, places=places)
+
+
+def _places(Y: Any, bad: np.ndarray) -> tuple[tuple[int, int], ...]:
+    """Row and column of the first values that are not finite, in some rows of ``Y (m, d)`` that hold such."""
+    row, column = np.nonzero(~np.isfinite(to_numpy(take_rows(Y, bad))))
+    return tuple(zip(bad[row].tolist(), column.tolist(), strict=True))[: NAMED[0]]
+
+
+def far_rows(rows: Rows) -> np.ndarray:
+    """Which rows are outliers that the limit of a fit lets pass: so many that they decide that limit themselves.
+
+    There is a gap between them and all others, and, unless many were gross before, they outweigh those in most
+    directions.  So do the samples with an active atom if these are few and the others noise; but then the others have
+    no structure of their own.
+    """
+    k, r = rows.Y.shape[0], rows.whole.dim
+    none = np.zeros(k, dtype=bool)
+    if k <= AT_LEAST / CROWD:
+        return none
+    # About the median, and not the mean: samples without an active atom are zero.
+    Z = (rows.Y.astype(np.float64) - np.median(rows.Y, axis=0)) @ rows.whole.forward
+    squares = squared_norms(Z)
+    many = rows.gross > SPOILED * rows.total
+    long = np.sqrt(np.sort(squares)[int((1 - CROWD) * k) :])
+    shorter = long[: -1 if many else -AT_LEAST]
+    longer = long[1 : 1 + shorter.shape[0]]
+    gaps = np.divide(longer, shorter, out=np.ones_like(shorter), where=shorter > 0)
+    widest = int(np.argmax(gaps))
+    far = squares > shorter[widest] * longer[widest]  # the middle of the gap
+    share = float(np.mean(far)) * (1 - (rows.infinite + rows.gross) / rows.total) + rows.gross / rows.total
+    outweighs = many or float(np.sum(squares[far])) > OUTWEIGHS * float(np.sum(squares))
+    enough = k - np.sum(far) >= FEWEST_ROWS * r
+    if not (gaps[widest] > GAP and outweighs and share > SPOILED and enough):
+        return none
+    return far if SIGNIFICANT < structure_of(Z[~far]) < np.inf else none
+
+
+def structure_of(Z: np.ndarray) -> float:
+    """How far directions of ``Z (k, r)`` differ, from a first look, or from a longer one where that shows nothing."""
+    score = uniformity(spaced(Z, PAIRED[0]))
+    return score if score > SIGNIFICANT else uniformity(spaced(Z, PAIRED[1]))
 
 
 class View:
@@ -331,7 +428,7 @@ class View:
 
     def __init__(self, rows: Rows, rng: np.random.Generator) -> None:
         self.rows, self.rng = rows, rng
-        self.whole = rows.covariance.frame(rows.Y.shape[1])  # of every direction that varies
+        self.whole = rows.whole
         self.frame = rows.covariance.frame()
         self.Z = self.frame.whiten(rows.Y, np.float64)
         self.squares = squared_norms(self.Z)
@@ -350,9 +447,14 @@ class View:
 
     @cached_property
     def structure(self) -> float:
-        """How far directions differ, from a first look, or from a longer one where that shows nothing."""
-        score = uniformity(spaced(self.Z, PAIRED[0]))
-        return score if score > SIGNIFICANT else uniformity(spaced(self.Z, PAIRED[1]))
+        """How far directions differ."""
+        return structure_of(self.Z)
+
+    @property
+    def few(self) -> str:
+        """Why nothing can be said of atoms; empty where it can."""
+        enough = self.Z.shape[0] >= FEWEST_ROWS * self.frame.dim
+        return "" if enough else f"fewer than {FEWEST_ROWS} samples for each of {_counted(self.frame.dim, 'dimension')}"
 
     @cached_property
     def kurtosis(self) -> np.ndarray:
@@ -370,9 +472,34 @@ def _finding(code: str, level: str, measured: str, remedy: str, value: float, li
     return Finding(code, level, measured, "" if level == "ok" else remedy, float(value), float(limit))
 
 
-def _finite(rows: Rows) -> Finding:
+def _not_looked(code: str, why: str, limit: float) -> Finding:
+    """A finding about what can not be measured on these samples."""
+    return _finding(code, "ok", f"not looked at: {why}", "", np.nan, limit)
+
+
+def _counted(count: int, noun: str) -> str:
+    """So many, in the singular or the plural."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _feature(names: list[str] | None, column: int) -> str:
+    return str(column) if names is None else names[column]
+
+
+def _transposed(rows: Rows) -> str:
+    """A question, where there are fewer rows than columns."""
+    if rows.total >= rows.Y.shape[1]:
+        return ""
+    shape = f"{_counted(rows.total, 'row')}, {_counted(rows.Y.shape[1], 'column')}"
+    return f"Are the samples in columns ({shape})? Then transpose. "
+
+
+def _finite(rows: Rows, names: list[str] | None) -> Finding:
     bad = rows.infinite
-    measured = f"{bad} of {rows.total} samples hold values that are not finite"
+    measured = f"{bad} of {_counted(rows.total, 'sample')} {'holds' if bad == 1 else 'hold'} values that are not finite"
+    if rows.places:
+        shown = ", ".join(f"row {row} in feature {_feature(names, column)}" for row, column in rows.places)
+        measured += f"; the first, counted from 0: {shown}"
     remedy = "Remove these samples, or fill in what is missing."
     return _finding("finite", "broken" if bad else "ok", measured, remedy, bad, 0)
 
@@ -382,39 +509,59 @@ def _magnitude(message: str) -> Finding:
     return _finding("magnitude", "broken", what, remedy.capitalize(), np.nan, np.nan)
 
 
-def _features(rows: Rows) -> Finding:
+def _features(rows: Rows, names: list[str] | None) -> Finding:
     constant = np.flatnonzero(rows.variance == 0)
     unit = np.sqrt(np.where(rows.variance > 0, rows.variance, 1.0))
     R = np.abs(rows.covariance.covariance / unit / unit[:, None])
     copies = np.flatnonzero(np.any(np.triu(R, 1) > 1 - COPY, axis=0))
     idle = np.union1d(constant, copies)
-    names = ", ".join(map(str, idle[:8])) + (", ..." if idle.shape[0] > 8 else "")
-    measured = f"{constant.shape[0]} features are constant, {copies.shape[0]} copies of others"
-    measured += f": {names}" if idle.shape[0] else ""
+
+    def listed(features: np.ndarray) -> str:
+        shown = ", ".join(_feature(names, column) for column in features[: NAMED[1]].tolist())
+        more = ", ..." if features.shape[0] > NAMED[1] else ""
+        return f" ({shown}{more})" if shown else ""
+
+    measured = f"{_counted(constant.shape[0], 'feature')} {'is' if constant.shape[0] == 1 else 'are'} constant"
+    measured += (
+        f"{listed(constant)}, {copies.shape[0]} {'is a copy' if copies.shape[0] == 1 else 'are copies'} of others"
+    )
+    measured += listed(copies)
     level = "ok" if idle.shape[0] == 0 else "doubtful" if constant.shape[0] < rows.Y.shape[1] else "broken"
     return _finding("features", level, measured, "Leave them out: they add nothing.", idle.shape[0], 0)
 
 
 def _outliers(rows: Rows) -> Finding:
     share = rows.gross / max(rows.total, 1)
-    measured = f"{rows.gross} of {rows.total} samples are far longer than all others ({share:.2%}, limit {SPOILED:.1%})"
-    remedy = "A fit leaves them out; find where they come from, and how many shorter ones there are."
-    return _finding("outliers", _above(share, (0.0, SPOILED)), measured, remedy, share, SPOILED)
+    verb = "is" if rows.gross == 1 else "are"
+    measured = (
+        f"{'about ' if rows.estimated else ''}{rows.gross} of {_counted(rows.total, 'sample')} {verb} far longer than "
+        f"all others: {share:.2%}, must be at most {SPOILED:.1%}, better none"
+    )
+    level = _above(share, (0.0, SPOILED))
+    remedy = (
+        "Remove them: they are too many for a fit to leave out by itself. Find where they come from."
+        if level == "broken"
+        else "A fit leaves them out; find where they come from, and how many shorter ones there are."
+    )
+    return _finding("outliers", level, measured, remedy, share, SPOILED)
 
 
 def _samples(view: View, n: int | None) -> Finding:
-    r = view.frame.dim
+    r, rows = view.frame.dim, view.rows
     weights = tempering(view.squares).weights(view.squares)
     weights = np.where(view.squares > CARRYING * np.mean(view.squares), weights, 0.0)  # others have no active atom
-    count = effective(weights) * (view.rows.total - view.rows.infinite - view.rows.gross) / view.rows.Y.shape[0]
+    count = effective(weights) * (rows.total - rows.infinite - rows.gross) / rows.Y.shape[0]
     more = n is not None and n > r
-    need = 2 * FEW_MORE * packed_dim(r) if more else 2 * FEW * r
+    need = 2 * FEW_MORE * packed_dim(r) if more else FEWEST_ROWS * r
     enough = max(SUBSAMPLE * SHARE * r * r, need)
     level = "ok" if count >= enough else "doubtful" if count >= need else "broken"
     atoms = f"{n} atoms in " if more else ""
-    measured = f"{count:.0f} effective samples for {atoms}{r} dimensions; at least {need}, better {enough:.0f}"
+    measured = (
+        f"weighted, {_counted(rows.total, 'sample')} count as {count:.0f} effective ones for {atoms}"
+        f"{_counted(r, 'dimension')}: must be at least {need}, better {enough:.0f}"
+    )
     remedy = "More samples, or fewer features: leave some out, or project to the leading principal components."
-    return _finding("samples", level, measured, remedy, count, need)
+    return _finding("samples", level, measured, _transposed(rows) + remedy, count, need)
 
 
 def _condition(view: View) -> Finding:
@@ -423,18 +570,23 @@ def _condition(view: View) -> Finding:
     condition = float(np.max(inverse) / np.min(inverse))
     precision = max(float(np.finfo(np.float64).eps), view.rows.covariance.rounding**2)
     lost = precision * condition**2
-    limit = float(np.sqrt(LOST[1] / precision))
-    d = view.rows.Y.shape[1]
-    measured = f"condition number {condition:.2g} in {view.whole.dim} of {d} directions that vary, limit {limit:.1g}"
+    better, limit = (float(np.sqrt(part / precision)) for part in LOST)
+    measured = (
+        f"condition number {condition:.2g} in {view.whole.dim} of {_counted(view.rows.Y.shape[1], 'direction')} that "
+        f"vary: must be at most {limit:.1g}, better {better:.1g}"
+    )
     remedy = "Leave out features that are nearly sums of others, or store the samples in float64."
     return _finding("condition", _above(lost, LOST), measured, remedy, condition, limit)
 
 
 def _structure(view: View) -> Finding:
+    if view.few:
+        return _not_looked("structure", view.few, SIGNIFICANT)
     score = view.structure
     level = "broken" if score <= SIGNIFICANT else "ok"
     measured = (
-        f"directions differ by {score:.1f} standard deviations from a cloud without atoms, limit {SIGNIFICANT:.0f}"
+        f"directions differ by {score:.1f} standard deviations from those of a cloud without atoms: must be at least "
+        f"{SIGNIFICANT:.0f}"
     )
     remedy = (
         "No direction stands out: coefficients are Gaussian or too dense, or noise drowns them. Denoise or filter, "
@@ -444,13 +596,19 @@ def _structure(view: View) -> Finding:
 
 
 def _directions(view: View) -> Finding:
+    if view.few:
+        return _not_looked("directions", view.few, 1)
     k, n = view.S.shape
     # Standard errors of Gaussian samples: of the kurtosis, and of E log cosh, which also sees what has none.
     plain = np.abs(view.kurtosis) <= SIGNIFICANT * np.sqrt(24 / k)
     plain &= np.abs(from_gaussian(view.S)) <= SIGNIFICANT * LOG_COSH_SPREAD / np.sqrt(k)
     count = int(np.sum(plain))
     median = float(np.median(view.kurtosis))
-    measured = f"{count} of {n} directions look Gaussian, 1 can be told apart; median excess kurtosis {median:.2g}"
+    verb = "looks" if count == 1 else "look"
+    measured = (
+        f"{count} of {_counted(n, 'direction')} {verb} Gaussian: should be at most 1, since two are not told from each "
+        f"other; median excess kurtosis {median:.2g}"
+    )
     remedy = "What lies in them is noise or a mixture: ask for fewer components, or reduce the noise."
     return _finding("directions", "doubtful" if count > 1 else "ok", measured, remedy, count, 1)
 
@@ -459,45 +617,55 @@ def _tails(view: View) -> Finding:
     fourth = np.sort(view.squares**2)
     few = int(FEWEST * fourth.shape[0])
     if not few:
-        return _finding("tails", "ok", f"not looked at: fewer than {1 / FEWEST:.0f} samples", "", np.nan, HELD_BY_FEW)
+        return _not_looked("tails", f"fewer than {1 / FEWEST:.0f} samples", HELD_BY_FEW)
     share = float(np.sum(fourth[-few:]) / np.sum(fourth))
-    measured = f"the longest {FEWEST:.1%} of the samples make {share:.0%} of the fourth moment, limit {HELD_BY_FEW:.0%}"
-    remedy = "Leave temperature at None, whose weights bound long samples, or clip them; look for outliers."
+    measured = (
+        f"the longest {FEWEST:.1%} of the samples make {share:.0%} of the fourth moment: should be at most "
+        f"{HELD_BY_FEW:.0%}"
+    )
+    remedy = "Keep the weights of a fit (temperature=None), which bound long samples, or clip them; look for outliers."
     return _finding("tails", "doubtful" if share > HELD_BY_FEW else "ok", measured, remedy, share, HELD_BY_FEW)
 
 
 def _symmetry(view: View) -> Finding:
+    if view.few:
+        return _not_looked("symmetry", view.few, MANY_SKEW)
     values, scores = skewness(view.S)
     skewed = (np.abs(values) > SKEW) & (np.abs(scores) > SIGNIFICANT)
-    share = float(np.mean(skewed))
+    share, count = float(np.mean(skewed)), int(np.sum(skewed))
     largest = float(np.max(np.abs(values[skewed]), initial=0.0))
     measured = (
-        f"{int(np.sum(skewed))} of {values.shape[0]} sources are skewed by more than {SKEW}, limit {MANY_SKEW:.0%}"
+        f"{count} of {_counted(values.shape[0], 'source')} {'is' if count == 1 else 'are'} skewed by more than {SKEW}: "
+        f"must be at most {MANY_SKEW:.0%} of them, better none"
     )
     measured += f"; the most by {largest:.2g}" if largest else ""
     remedy = (
         "Signs are not independent of magnitudes. Take differences of samples that are independent of each other, or "
-        "temperature=0, and do not rely on certificates."
+        "fit without weights (temperature=0 in Python), and do not rely on certificates."
     )
     return _finding("symmetry", _above(share, (0.0, MANY_SKEW)), measured, remedy, share, MANY_SKEW)
 
 
 def _together(view: View, n: int | None, stationary: Finding) -> Finding:
-    why = "more atoms than dimensions" if n is not None and n > view.frame.dim else ""
+    why = view.few or ("more atoms than dimensions" if n is not None and n > view.frame.dim else "")
     why = why or ("" if view.structure > SIGNIFICANT else "no atoms to look at")
     why = why or ("" if stationary.holds else "stretches of rows differ, and so do energies")
     if why:
-        return _finding("together", "ok", f"not looked at: {why}", "", np.nan, TIED)
+        return _not_looked("together", why, TIED)
     correlation, tau, count = tied(view.S)
+    if not count:
+        measured = "no group of three or more signals occurs together"
+        return _finding("together", "ok", measured, "", correlation, TIED)
     level, apart = "ok", ""
     if correlation > TIED:
         # In a group, weights tell atoms apart where some samples have few active ones; what they can not, nothing can.
         r = view.frame.dim
         result = untangle(view.cloud, Certified(np.zeros((0, r)), np.zeros(0)), view.rng)
         level = "broken" if result.tangled else "doubtful"
-        apart = f"; {result.certified.atoms.shape[0]} of {r} can be told apart"
+        apart = f"; {result.certified.atoms.shape[0]} of {r} can be told apart, must be all"
     measured = (
-        f"{count} groups occur together, energies correlate by {correlation:.2f}, limit {TIED}; tau {tau:.2f}{apart}"
+        f"{_counted(count, 'group')} of three or more signals {'occurs' if count == 1 else 'occur'} together, energies "
+        f"correlate by {correlation:.2f}: should be at most {TIED}{apart}; tau {tau:.2f}"
     )
     remedy = (
         "More samples, above all such with few active atoms, or look for each group as a subspace. If there are more "
@@ -513,29 +681,41 @@ def _noise(view: View) -> Finding:
     spectrum = view.frame.spectrum
     floor = float(np.mean(spectrum[r:rank]))
     ratio = 10 * np.log10(float(np.mean(spectrum[:r])) / floor - 1)
-    measured = f"{ratio:.1f} dB of signal over noise in the {r} directions above the floor, limit {QUIET:.0f} dB"
+    measured = (
+        f"{ratio:.1f} dB of signal over noise in {_counted(r, 'direction')} above the floor: should be at least "
+        f"{QUIET:.0f} dB"
+    )
     remedy = "Average or filter; atoms that are not orthogonal are biased by noise, whatever the number of samples."
     return _finding("noise", "doubtful" if ratio < QUIET else "ok", measured, remedy, ratio, QUIET)
 
 
 def _serial(view: View) -> Finding:
     value, pairs = neighbours(view.S, view.rows.index)
-    if not pairs:
-        return _finding("serial", "ok", "not looked at: no two rows follow each other", "", np.nan, CORRELATED[1])
-    chance = DEVIATION / np.sqrt(pairs)
-    level = _above(value, (max(CORRELATED[0], chance), max(CORRELATED[1], chance)))
-    measured = f"a row and the one after it correlate by up to {value:.2f}, limit {CORRELATED[1]}"
+    better, limit = CORRELATED
+    enough = round((DEVIATION / limit) ** 2)
+    if pairs < enough:
+        why = f"{_counted(pairs, 'pair')} of rows that follow each other, at least {enough} can tell"
+        return _not_looked("serial", why, limit)
+    better = max(better, DEVIATION / np.sqrt(pairs))
+    measured = (
+        f"a row and the one after it correlate by up to {value:.2f}: must be at most {limit}, better {better:.2g}"
+    )
     remedy = "Halves of the samples are not independent, and certificates too high: keep every k-th row only."
-    return _finding("serial", level, measured, remedy, value, CORRELATED[1])
+    return _finding("serial", _above(value, (better, limit)), measured, remedy, value, limit)
 
 
 def _stationary(view: View, serial: Finding) -> Finding:
+    if view.Z.shape[0] < 2 * EPOCHS:
+        return _not_looked("stationary", f"fewer than {2 * EPOCHS} samples", CHANGED[1])
     score = changes(spaced(view.Z, ORDERED[0]))
     score = changes(spaced(view.Z, ORDERED[1])) if score > HINT else score
     level = _above(score, CHANGED)
     if level == "broken" and serial.level != "ok":
         level = "doubtful"  # neighbours are alike: so are stretches
-    measured = f"{EPOCHS} stretches of rows differ by {score:.1f} standard deviations, limit {CHANGED[1]:.0f}"
+    measured = (
+        f"{EPOCHS} stretches of rows differ by {score:.1f} standard deviations: must be at most {CHANGED[1]:.0f}"
+        f"{' unless neighbours are alike' if level != 'broken' and score > CHANGED[1] else ''}, better {CHANGED[0]:.0f}"
+    )
     remedy = "Learn from each stretch by itself, or subtract what drifts."
     return _finding("stationary", level, measured, remedy, score, CHANGED[1])
 
@@ -544,7 +724,10 @@ def _certificates(learned: Learned) -> Finding:
     share = float(np.mean(is_certified(learned.certificates)))
     level = "ok" if share == 1 else "doubtful" if share >= 0.5 else "broken"
     n, count, tau = learned.certificates.shape[0], learned.report.effective, learned.report.tau
-    measured = f"{share:.0%} of {n} atoms certified, limit 50%; {count:.0f} effective samples, tau {tau:.2f}"
+    measured = (
+        f"{share:.0%} of {_counted(n, 'atom')} certified: must be at least 50%, better all; {count:.0f} effective "
+        f"samples, tau {tau:.2f}"
+    )
     return _finding("certificates", level, measured, learned.status.remedy, share, 0.5)
 
 
@@ -555,8 +738,10 @@ def _span(view: View, learned: Learned) -> Finding:
     total = float(np.sum(Y**2))
     before = max(0.0, 1 - float(np.sum(frame.backward**2) / np.sum(frame.spectrum)))
     outside = float(np.sum(rest**2)) / total if total > 0 else 0.0
+    better, limit = (before + more for more in OUTSIDE)
     measured = (
-        f"{outside:.1%} of the energy is outside of the atoms, limit {before:.1%} as in the fit and {OUTSIDE[1]:.0%}"
+        f"{outside:.1%} of the energy is outside of the atoms, {before:.1%} in the fit: must be at most {limit:.1%}, "
+        f"better {better:.1%}"
     )
     remedy = "The samples have directions that the dictionary has not: learn it again."
     return _finding("span", _above(outside - before, OUTSIDE), measured, remedy, outside - before, OUTSIDE[1])
@@ -568,8 +753,10 @@ def _scale(view: View, learned: Learned) -> Finding:
     peak = max(float(np.max(learned.kurtosis)), 0.0) + 2
     error = 1 + SIGNIFICANT * np.sqrt(peak * Z.shape[1] / Z.shape[0])
     factor = float(max(values[-1], 1 / max(values[0], np.finfo(np.float64).tiny))) / error
+    better, limit = (times * error for times in STRETCHED)
     measured = (
-        f"variances changed by a factor of {factor * error:.2g}, limit {STRETCHED[1]} times the {error:.2g} of chance"
+        f"variances changed by a factor of {factor * error:.2g}, {error:.2g} may be chance: must be at most "
+        f"{limit:.2g}, better {better:.2g}"
     )
     remedy = "The samples come from another distribution: learn the dictionary again."
     return _finding("scale", _above(factor, STRETCHED), measured, remedy, factor, STRETCHED[1])
@@ -582,7 +769,8 @@ def _codes(view: View, learned: Learned) -> Finding:
     ratio = now / before if before > 0 else 1.0
     level = LEVELS[int(ratio < FADED[0]) + int(ratio < FADED[1])]
     measured = (
-        f"median kurtosis of the codes {now:.2g}, {before:.2g} in the fit; ratio {ratio:.2f}, limit {FADED[1]:.2f}"
+        f"median kurtosis of the codes {now:.2g}, {before:.2g} in the fit, a ratio of {ratio:.2f}: must be at least "
+        f"{FADED[1]:.2f}, better {FADED[0]:.2f}"
     )
     remedy = "The atoms do not make these samples sparse: learn the dictionary again."
     return _finding("codes", level, measured, remedy, ratio, FADED[1])
