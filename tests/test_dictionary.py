@@ -305,7 +305,7 @@ class TestTrim:
         X = rng.standard_normal((625, 3))
         X /= np.linalg.norm(X, axis=1, keepdims=True)
         if tails == "heavy":
-            X[10:25] *= 10
+            X[10:20] *= 10
         X -= np.median(X, axis=0)
         norms = np.linalg.norm(X - np.median(X, axis=0), axis=1)
         limits = TRIM * 625**0.25 * np.quantile(norms, 0.9), FAR * np.quantile(norms, 0.995)

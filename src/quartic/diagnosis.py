@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -49,9 +49,6 @@ LOOKED, RUN = 1 << 14, 256  # rows that are looked at, and how many of these fol
 PAIRED = (2048, 8192)  # rows that are compared in pairs; more only where the first say nothing
 COPY = 1e-10  # from 1, of the correlation of a feature and its copy: rounding
 SPOILED = 0.005  # share of gross rows from which on the 99.5% quantile that limits them is gross itself
-CROWD = 0.2  # share of the rows above which they are no outliers but another kind of sample; arbitrary
-GAP, AT_LEAST = 2.0, 8  # factor between outliers and all others, and rows: tails like 1/x^3 show it once in 10^7 times
-OUTWEIGHS = 2 / 3  # of the energy in whitened coordinates; a rare source, however strong, has 1 / r of it
 NAMED = (3, 8)  # places of values that are not finite, and features, that are named
 FEWEST_ROWS = 2 * FEW  # times the dimension: both halves certify from so many, and the score of structure has no bias
 LOST = (1e-6, 1e-4)  # part of the variance in the least direction that rounding may be; arbitrary
@@ -263,7 +260,6 @@ def diagnose(
     if np.all(rows.variance == 0):
         first += [_features(rows, names), _outliers(rows)]
         return Diagnosis(tuple(first), rows.total, rows.Y.shape[0], d)
-    rows = rows.without(far_rows(rows))
     view = View(rows, check_random_state(random_state))
     serial = _serial(view)
     stationary = _stationary(view, serial)
@@ -311,8 +307,6 @@ class Rows:
         What is wrong with the size of the values, where moments would overflow.
     places : tuple of (row, column)
         Of the first values that are not finite.
-    estimated : bool
-        Whether ``gross`` is an estimate from the rows that were looked at.
     """
 
     Y: np.ndarray
@@ -322,7 +316,6 @@ class Rows:
     gross: int
     magnitude: str | None = None
     places: tuple[tuple[int, int], ...] = ()
-    estimated: bool = False
 
     @cached_property
     def covariance(self) -> Covariance:
@@ -338,14 +331,6 @@ class Rows:
     def whole(self) -> Frame:
         """Of every direction that varies."""
         return self.covariance.frame(self.Y.shape[1])
-
-    def without(self, far: np.ndarray) -> Rows:
-        """Without some of them, counted as gross; rows that were not looked at are taken to have the same share."""
-        if not np.any(far):
-            return self
-        usable = self.total - self.infinite - self.gross
-        gross = self.gross + round(float(np.mean(far)) * usable)
-        return replace(self, Y=self.Y[~far], index=self.index[~far], gross=gross, estimated=far.shape[0] < usable)
 
 
 def looked_at(Y: Any) -> Rows:
@@ -386,35 +371,6 @@ def _places(Y: Any, bad: np.ndarray) -> tuple[tuple[int, int], ...]:
     """Row and column of the first values that are not finite, in some rows of ``Y (m, d)`` that hold such."""
     row, column = np.nonzero(~np.isfinite(to_numpy(take_rows(Y, bad))))
     return tuple(zip(bad[row].tolist(), column.tolist(), strict=True))[: NAMED[0]]
-
-
-def far_rows(rows: Rows) -> np.ndarray:
-    """Which rows are outliers that the limit of a fit lets pass: so many that they decide that limit themselves.
-
-    There is a gap between them and all others, and, unless many were gross before, they outweigh those in most
-    directions.  So do the samples with an active atom if these are few and the others noise; but then the others have
-    no structure of their own.
-    """
-    k, r = rows.Y.shape[0], rows.whole.dim
-    none = np.zeros(k, dtype=bool)
-    if k <= AT_LEAST / CROWD:
-        return none
-    # About the median, and not the mean: samples without an active atom are zero.
-    Z = (rows.Y.astype(np.float64) - np.median(rows.Y, axis=0)) @ rows.whole.forward
-    squares = squared_norms(Z)
-    many = rows.gross > SPOILED * rows.total
-    long = np.sqrt(np.sort(squares)[int((1 - CROWD) * k) :])
-    shorter = long[: -1 if many else -AT_LEAST]
-    longer = long[1 : 1 + shorter.shape[0]]
-    gaps = np.divide(longer, shorter, out=np.ones_like(shorter), where=shorter > 0)
-    widest = int(np.argmax(gaps))
-    far = squares > shorter[widest] * longer[widest]  # the middle of the gap
-    share = float(np.mean(far)) * (1 - (rows.infinite + rows.gross) / rows.total) + rows.gross / rows.total
-    outweighs = many or float(np.sum(squares[far])) > OUTWEIGHS * float(np.sum(squares))
-    enough = k - np.sum(far) >= FEWEST_ROWS * r
-    if not (gaps[widest] > GAP and outweighs and share > SPOILED and enough):
-        return none
-    return far if SIGNIFICANT < structure_of(Z[~far]) < np.inf else none
 
 
 def structure_of(Z: np.ndarray) -> float:
@@ -534,12 +490,12 @@ def _outliers(rows: Rows) -> Finding:
     share = rows.gross / max(rows.total, 1)
     verb = "is" if rows.gross == 1 else "are"
     measured = (
-        f"{'about ' if rows.estimated else ''}{rows.gross} of {_counted(rows.total, 'sample')} {verb} far longer than "
+        f"{rows.gross} of {_counted(rows.total, 'sample')} {verb} far longer than "
         f"all others: {share:.2%}, must be at most {SPOILED:.1%}, better none"
     )
     level = _above(share, (0.0, SPOILED))
     remedy = (
-        "Remove them: they are too many for a fit to leave out by itself. Find where they come from."
+        "Remove them, and find where they come from: a fit leaves them out, but shorter ones may hide in the others."
         if level == "broken"
         else "A fit leaves them out; find where they come from, and how many shorter ones there are."
     )

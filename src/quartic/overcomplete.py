@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -29,7 +29,8 @@ from quartic.algorithms.truncate import Spectrum, full_spectrum
 from quartic.frame import Frame
 from quartic.moments import FourthMoment
 from quartic.samples import Samples
-from quartic.search import Certified, Halved, may_be_gaussian
+from quartic.search import Certified, Halved, Plain, may_be_gaussian
+from quartic.spectral import plain_moment
 from quartic.tensors.base import FourTensor
 from quartic.tensors.factored import FactoredTensor
 
@@ -40,6 +41,7 @@ CHEAP = 2.5e9  # multiplications of a moment that are not worth saving: a twenti
 DROP, TRIALS = 1.2, 3  # least ratio of a proposed cut of a spectrum, and how many of the sharpest are tried
 SIGNIFICANT = 4.0  # standard errors, from which on what is left of a cumulant is more than sampling error
 JUDGES = 4000  # samples that tell the standard error
+JUDGED = 1 << 14  # samples whose kurtosis without weights says whether light tails are due to them, to 0.04
 CHECK = 8  # times the samples in which atoms were counted: so many say whether more are left
 FULLEST = 0.8  # of the packed dimension: the largest number of atoms that is proposed
 FEW = 2  # times the packed dimension: effective samples of a half, below which it certifies nothing
@@ -56,12 +58,13 @@ EXACT = 1e-6  # median residual of exactly sparse samples
 
 @dataclass(frozen=True)
 class Tempered:
-    """A moment under weights ``exp(-beta ||z||^2)``, and the spectrum of its cumulant."""
+    """A moment under weights ``exp(-beta ||z||^2)``, the spectrum of its cumulant, and a moment without weights."""
 
     moment: Halved
     spectrum: Spectrum
     beta: float
     samples: int
+    plain: Plain | None = None
 
     @cached_property
     def halves(self) -> list[Spectrum]:
@@ -177,7 +180,7 @@ def trial_of(
     # and a span that is everything proves nothing.
     if np.all(given.moment.effective >= FEW * N) and some.vectors.shape[0] <= k < N:
         halves, bounds = split_caps(U, [spectrum.head(k) for spectrum in given.halves])
-        bounds = np.where(may_be_gaussian(given.moment, U), 0.0, bounds)
+        bounds = np.where(may_be_gaussian(given.moment, U, plain=given.plain), 0.0, bounds)
     bounds[:m] = 1.0
     return Trial(Certified(U, bounds), halves, k, given)
 
@@ -240,6 +243,7 @@ class Ladder:
         N = packed_dim(frame.dim)
         self.most = min(1.0, data.most / data.count)  # part of the samples that can be looked at
         self.first = min(self.most, max(FIRST * N, CHEAP / N**2) / data.count)  # and to begin with
+        self._plain = cache(lambda: plain_moment(data, frame, data.about(JUDGED)))
         self._tempers: dict[float, Tempering] = {}
         self._moments: dict[float, FourthMoment] = {}
         self._seen: dict[float, float] = {}
@@ -263,7 +267,7 @@ class Ladder:
                     moment.merge(self._moments[share])
                 spectrum = full_spectrum(moment.cumulant())
             self._seen[share], self._moments[share] = part, moment
-            self._given[share] = Tempered(moment, spectrum, self.temper(share).beta, moment.count)
+            self._given[share] = Tempered(moment, spectrum, self.temper(share).beta, moment.count, self._plain)
         return self._given[share]
 
     @cached_property

@@ -30,6 +30,8 @@ TRIM = 4.0  # times m^(1/4) and the 90% quantile: such a norm outweighs all othe
 SIGNIFICANT = 5.0  # standard errors of the kurtosis of Gaussian samples
 GLANCE = 4096  # rows, at least, that tell how long samples are
 SMALL = 1e-8  # of the largest feature: smaller ones are rounding
+TYLER = 10  # steps, each of which halves what is not yet white, or better
+FEW = 16  # long samples that tell whether they are outliers; arbitrary
 FAR = 8.0  # times the 99.5% quantile: what heavy tails reach once in millions, and few outliers spoil moments by
 
 
@@ -216,6 +218,24 @@ def looks_gaussian(Z: np.ndarray, w: np.ndarray) -> bool:
     return bool(abs(excess) <= SIGNIFICANT * np.sqrt(8 * q * (q + 2) * np.sum(w**2)) / np.sum(w))
 
 
+def points_nowhere(rows: np.ndarray) -> bool:
+    """Whether rows ``(k, d)`` are alike no more often than random directions: the mean ``cos^4`` of their angles.
+
+    For directions from the sphere it is ``3 / (d (d + 2))``, and pairs of them are uncorrelated; for samples of one
+    atom each, out of ``n``, it is ``1 / n`` more.
+    """
+    k, d = rows.shape
+    rows = rows / np.max(np.abs(rows), axis=1, keepdims=True)  # so that no square overflows
+    U = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    for _ in range(TYLER if k >= 2 * d else 0):  # outliers may be larger in some features: Tyler's scatter whitens them
+        rows = np.linalg.svd(U, full_matrices=False)[0]
+        U = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    quartics = (U @ U.T)[np.triu_indices(k, 1)] ** 4
+    mean = 3 / (d * (d + 2))
+    variance = 105 / (d * (d + 2) * (d + 4) * (d + 6)) - mean**2
+    return bool(np.mean(quartics) - mean <= SIGNIFICANT * math.sqrt(variance / quartics.shape[0]))
+
+
 @dataclass(frozen=True)
 class Limit:
     """The norm from which on a sample alone would decide every moment.
@@ -233,6 +253,8 @@ class Limit:
 
         A sample of norm ``TRIM m^(1/4) q``, with ``q`` the 90% quantile of all norms, has a fourth power some hundred
         times as large as those of all others together; several that are ``FAR`` longer than 99.5% of all are as bad.
+        Where more than that share is ``FAR`` longer than ``q``, length alone does not tell: rare activity looks the
+        same.  But atoms come again; long samples that point nowhere in particular are outliers, from ``FAR q`` on.
         """
         xp = array_namespace(some)
         if some.shape[0] == 0:
@@ -247,7 +269,12 @@ class Limit:
         limit = cls(to_numpy(centre), np.where(sizes > SMALL * size, sizes, size or 1.0), math.inf)
         norms = limit.norms(some)
         most, many = (float(quantile(norms[:, None], q)[0]) for q in (0.9, 0.995))
-        limits = (TRIM * m**0.25 * most, FAR * many)
+        limits = [TRIM * m**0.25 * most, FAR * many]
+        if many > FAR * most > 0:
+            long = to_numpy(take_rows(some, np.flatnonzero(to_numpy(norms) > FAR * most)[:GLANCE]))
+            if long.shape[0] >= FEW:
+                nowhere = points_nowhere((long.astype(np.float64) - limit.centre) / limit.unit)
+                limits = [FAR * (most if nowhere else many)]
         return replace(limit, norm=min((norm for norm in limits if norm > 0), default=math.inf))
 
     def norms(self, Y: Array) -> Array:

@@ -44,6 +44,7 @@ LIKELY = 0.8  # F on the own span of a candidate that a window is judged by, bef
 
 Half = tuple[np.ndarray, FactoredTensor]  # what one half of the samples gives: atoms, and the span they lie in
 Polish = Callable[[int, np.ndarray], np.ndarray]
+Plain = Callable[[], "Halved"]
 
 
 class Halved(Protocol):
@@ -121,6 +122,8 @@ class Search:
         Whether atoms that are not certified occur together, so that no local method can be trusted with them.
     doubt : callable or None
         From unit rows ``(m, r)``, a mask of those that the samples do not bear out.
+    plain : callable or None
+        Where ``moment`` is one of weighted samples: the moment of some samples as they are.
     """
 
     atoms: np.ndarray
@@ -132,6 +135,7 @@ class Search:
     local: Certified | None = None
     tangled: bool = False
     doubt: Callable[[np.ndarray], np.ndarray] | None = None
+    plain: Plain | None = None
 
     @cached_property
     def certificates(self) -> np.ndarray:
@@ -169,7 +173,7 @@ class Search:
             return np.zeros(U.shape[0])
         wrong = self._doubted(U)
         if self.local is None:
-            wrong |= may_be_gaussian(self.moment, U, values)
+            wrong |= may_be_gaussian(self.moment, U, values, self.plain)
             bounds = half_bounds(U, self.halves)
         else:
             # Supports are tangled: local tempering knows better than the top of the spectrum.
@@ -177,18 +181,33 @@ class Search:
         return np.where(wrong | contradicted(U, bounds, TILT), 0.0, bounds)
 
 
-def may_be_gaussian(moment: Halved, U: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
+def may_be_gaussian(
+    moment: Halved, U: np.ndarray, values: np.ndarray | None = None, plain: Plain | None = None
+) -> np.ndarray:
     """Along which unit rows ``U (m, r)`` the kurtosis is no larger than its sampling error.
 
     The kurtosis of ``m`` Gaussians of variance ``c`` errs by ``c^2 sqrt(24 / m)``.  ``values`` holds that of each row,
-    where it is known.
+    where it is known.  Weights that fall with the norm make a Gaussian direction one of light tails: what is negative
+    under weights must be so without them, in the ``plain`` moment.
     """
     if values is None:
-        T = moment.cumulant()
-        with reduced_precision(True):  # next to a sampling error
-            values = to_numpy(evaluate(T, from_numpy(U, T.like, T.like.dtype)).values)
+        values = kurtosis_along(moment, U)
     variance = np.sum((U @ moment.covariance()) * U, axis=1)
-    return np.asarray(np.abs(values) <= SIGNIFICANT * variance**2 * np.sqrt(24 / moment.effective.sum()))
+    gaussian = np.abs(values) <= SIGNIFICANT * variance**2 * np.sqrt(24 / moment.effective.sum())
+    light = np.flatnonzero((values < 0) & ~gaussian)
+    if plain is not None and light.size:
+        samples = plain()
+        variance = np.sum((U[light] @ samples.covariance()) * U[light], axis=1)
+        error = variance**2 * np.sqrt(24 / samples.effective.sum())
+        gaussian[light] = kurtosis_along(samples, U[light]) >= -SIGNIFICANT * error
+    return np.asarray(gaussian)
+
+
+def kurtosis_along(moment: Halved, U: np.ndarray) -> np.ndarray:
+    """``<T, u^(x4)>`` of the cumulant for unit rows ``U (m, r)``, as accurate as a sampling error asks for."""
+    T = moment.cumulant()
+    with reduced_precision(True):
+        return to_numpy(evaluate(T, from_numpy(U, T.like, T.like.dtype)).values)
 
 
 def search(

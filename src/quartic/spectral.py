@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -97,7 +97,8 @@ def spectral_stage(
             polish = Polish(data.part(rows, frame.mean), frame, n, rng)
             last = share == 1 or size >= max(LARGEST * frame.dim**2, LARGEST_LEAST)
             lenient = partial(doubtful, cloud_of(data, frame, rows, GLANCE), symmetry=False)
-            found = replace(search(moment, n, known, rng, progress, polish), doubt=lenient)
+            plain = cache(partial(plain_moment, data, frame, rows))
+            found = replace(search(moment, n, known, rng, progress, polish), doubt=lenient, plain=plain)
         lost = found.certified < n and n == frame.dim
         cloud = cloud_of(data, frame, rows).on_host() if lost else None
         if cloud is not None and tangled(cloud.seen_in(complete(found.atoms, n, n, rng))):
@@ -120,11 +121,11 @@ def spectral_stage(
     if found.certified < n and temper.beta > 0:
         # Weights assume that signs are independent; where they are not, as with skewed sources, plain moments may do.
         with stages("moment"):
-            plain = moment_of(data, frame, rows, data.weight(rows), chosen)
+            unweighted = moment_of(data, frame, rows, data.weight(rows), chosen)
         with stages("search") as progress:
-            other = replace(top_or_window(plain, n, known, rng, progress, polish), doubt=found.doubt)
+            other = replace(top_or_window(unweighted, n, known, rng, progress, polish), doubt=found.doubt)
         if other.certified > found.certified:
-            found, moment, temper = other, plain, Tempering(0.0, 0.0)
+            found, moment, temper = other, unweighted, Tempering(0.0, 0.0)
     certified = f"{found.certified} of {n} atoms are certified"
     reason = f"{certified}, more samples are left to the refinement" if share < 1 else f"all there are, {certified}"
     return Spectral(found, moment, rows, n, "given", rows.shape[0], reason, chosen, temper.beta)
@@ -136,6 +137,12 @@ def cloud_of(data: Samples, frame: Frame, rows: np.ndarray, most: int | None = N
     order = np.argsort(place, kind="stable")[:most]
     Z = data.whitened(rows[order], frame, np.float32)
     return Cloud(Z, half_of(place[order]), data.weight(rows[order]))
+
+
+def plain_moment(data: Samples, frame: Frame, rows: np.ndarray) -> Halved:
+    """The fourth moment of some rows as they are, without weights that depend on them."""
+    cloud = cloud_of(data, frame, rows, 4 * GLANCE)
+    return ImplicitMoment(cloud.Z, cloud.half, cloud.weights)
 
 
 def moment_of(data: Samples, frame: Frame, rows: np.ndarray, weights: np.ndarray, form: str) -> Halved:
@@ -205,7 +212,7 @@ def counted(spectral: Spectral, known: np.ndarray, rng: np.random.Generator) -> 
     for k in sorted({n, sharpest}, reverse=True):
         if not max(1, known.shape[0]) <= k < r:
             continue
-        again = search(spectral.moment, k, known, rng)
+        again = replace(search(spectral.moment, k, known, rng), plain=found.plain)
         if again.certified == k and rest_is_gaussian(spectral.moment, again.atoms, rng):
             reason = f"{k} directions of {r} are certified atoms, the others look Gaussian"
             return replace(spectral, found=again, rank=k, rank_reason=reason)
