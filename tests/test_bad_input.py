@@ -21,7 +21,7 @@ def refused(message, T=GOOD, error=ValueError, **arguments):
 class TestShape:
     @pytest.mark.parametrize("shape", [(), (3,), (3, 3, 3), (2, 2, 2, 2, 2)])
     def test_wrong_number_of_modes(self, xp, shape):
-        refused(rf"T has {len(shape)} modes, shape {re.escape(str(shape))}; {EXPECTED}", xp.asarray(np.ones(shape)))
+        refused(rf"T has {len(shape)} modes?, shape {re.escape(str(shape))}; {EXPECTED}", xp.asarray(np.ones(shape)))
 
     @pytest.mark.parametrize("shape", [(2, 2, 2, 3), (3, 2, 2, 2), (2, 3, 2, 3), (4, 9)])
     def test_unequal_modes(self, xp, shape):

@@ -152,7 +152,7 @@ def test_names_of_features_are_kept_and_shown(run, tmp_path):
     code, out, _ = run(*argv)
     assert code == 0
     assert "header      line 1 names the columns" in out
-    assert re.search(r"^ +0 .*  temp_\d: -?[\d.]+, temp_", out, re.MULTILINE)
+    assert re.search(r"^ +0 .*  [+-][\d.]+ temp_\d, [+-][\d.]+ temp_", out, re.MULTILINE)
     assert "temp_" in (tmp_path / "r.html").read_text()
     assert quartic.SpectralDictionaryLearning.load(tmp_path / "m.npz").feature_names_in_.tolist() == NAMES
     assert json.loads(run(*argv, "--json")[1])["feature_names"] == NAMES
@@ -281,7 +281,7 @@ def test_gross_samples_are_mentioned(run, tmp_path):
     code, out, _ = run("learn", tmp_path / "a.npy")
     assert code == 0
     assert re.search(rf"^samples +{M}, 1 trimmed$", out, re.MULTILINE)
-    assert "1 samples were left out" in out.splitlines()[1]
+    assert "1 sample was left out" in out.splitlines()[1]
 
 
 @pytest.mark.filterwarnings("always")

@@ -177,7 +177,7 @@ def test_it_says_what_was_found_and_how_sure_it_is(written, result, planted):
         assert float(bound) == pytest.approx(result.certificates[i], abs=1e-4)
         assert float(squared) == pytest.approx(matched.squared[i], abs=1e-4)
         top = int(np.argmax(np.abs(result.components[i])))
-        assert largest.startswith(f"{top}: {result.components[i, top]:.2f}, ")
+        assert largest.startswith(f"{result.components[i, top]:+.2f} feature {top}, ")
     assert len(table) == 6
     assert all(stage in text for stage in result.timings)
     assert np.__version__ in text

@@ -177,7 +177,7 @@ class TestLoading:
         np.savez(path, **{name: array for name, array in arrays.items() if array is not None})
         return path
 
-    def refused(self, path, message="is not a decomposition saved by quartic"):
+    def refused(self, path, message="is not a file saved by quartic"):
         with pytest.raises(ValueError, match=message) as caught:
             Decomposition.load(path)
         assert path.name in str(caught.value)

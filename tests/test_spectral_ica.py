@@ -123,7 +123,7 @@ def test_the_same_fit_as_that_of_the_dictionary(rng):
 
 
 def test_gaussian_sources_are_not_certified(rng):
-    with pytest.warns(quartic.DecompositionWarning, match="0 of 4 atoms certified"):
+    with pytest.warns(quartic.DecompositionWarning, match="0 of 4 sources certified"):
         model = SpectralICA().fit(rng.standard_normal((3000, 4)))
     assert not np.any(model.certified_)
     assert not model.status_.ok

@@ -43,6 +43,10 @@ __all__ = [
 __version__ = "0.1.0"
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     # scikit-learn is loaded when an estimator is first asked for: it takes a second, and pandas where it is installed.
     if name in ("SpectralDictionaryLearning", "SpectralICA"):

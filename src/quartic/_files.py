@@ -19,7 +19,10 @@ FORMAT = 1  # version of the files that `save_arrays` writes
 def atomic(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A binary file that appears under ``path`` when the block ends well, and leaves no trace when it does not."""
     path = os.fspath(path)
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".", suffix=".part")
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"{path}: there is no folder {folder}; make it first.")
+    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as out:
             yield out
@@ -64,7 +67,7 @@ def load_arrays(path: str | os.PathLike[str], kind: str) -> dict[str, np.ndarray
         found, version = str(data["kind"]), int(data["format"])
         values = {key: data[key] for key in data.files}
     if found != kind:
-        raise ValueError(f"{name} holds a {found}, not a {kind}.")
+        raise ValueError(f"{name} holds a {found}, not a {kind}: load it with {found}.load.")
     if version != FORMAT:
         raise ValueError(f"{name} has format {version}, this version of quartic reads {FORMAT}: save it again with it.")
     return values

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,10 +21,11 @@ from quartic._arrays import (
     to_numpy,
 )
 from quartic._progress import Progress, Stages
+from quartic._words import counted, warn
 from quartic.algorithms.certify import certificates, contradicted, is_certified, tilt_error
 from quartic.algorithms.postprocess import Evaluation, accepted, evaluate, improve
 from quartic.algorithms.recover import distinct, recover
-from quartic.algorithms.select import Selection, lowest_drop, rank_above, rank_by_certificate
+from quartic.algorithms.select import DROP, Selection, drops, lowest_drop, rank_above, rank_by_certificate
 from quartic.algorithms.subspace_power import SAME
 from quartic.algorithms.truncate import OVERSAMPLING, Spectrum, leading_spectrum, spectral_norm
 from quartic.general import can_count, general
@@ -40,6 +40,7 @@ UNEXPLAINED = 5.0  # times the least error of any model of the rank: more hints 
 TOO_MUCH = 1.5  # times an eps that was given: what is left of the tensor, if the components that were found are all
 LARGE = 2000  # packed dimension, from which on sweeps may be rounded: they gain by it, and `_rounding` exceeds it
 FINEST = 0.01  # part of the tensor's magnitude: the least eps that is compared with rounded eigenvalues
+ASYMMETRIC = 0.1  # part of the norm: more is no rounding or noise, but another tensor; arbitrary
 NOT_ORTHOGONAL = ("nothing", "incomplete", "uncertified", "no-gap")  # what components that are not orthogonal look like
 
 
@@ -51,7 +52,7 @@ def decompose(
     *,
     find: int | None = None,
     known: Any = None,
-    random_state: Any = None,
+    random_state: Any = 0,
     callback: Progress | None = None,
 ) -> Decomposition:
     """Decompose ``T = sum_i w_i a_i^(x4) + E`` with an error of bounded spectral norm.
@@ -75,8 +76,8 @@ def decompose(
         measured ``eps`` of the result then holds what was not looked for.
     known : array of shape (m, d), optional
         Components that are known already.  They are deflated first, and counted in ``rank`` and in the result.
-    random_state : None, int or numpy.random.Generator
-        Two calls with the same whole number give the same answer.
+    random_state : int, numpy.random.Generator or None, default=0
+        Two calls with the same whole number give the same answer; None draws another one in each call.
     callback : callable, optional
         Called as ``callback(stage, done)`` while it works: sweeps or components so far, by stage.
 
@@ -126,8 +127,11 @@ def decompose(
         before = 0 if found is None else found.sweeps
         best = other if found is None or other.beats(found) else found
         found = replace(best, sweeps=before + other.sweeps)
+    asymmetry = getattr(tensor, "asymmetry", 0.0)
+    if asymmetry > ASYMMETRIC and not found.status.ok:
+        found = replace(found, status=of_asymmetric(found.status, asymmetry))
     if found.status.code in ("incomplete", "nothing"):
-        warnings.warn(str(found.status), DecompositionWarning, stacklevel=3)  # past the decorator, to the caller
+        warn(str(found.status), DecompositionWarning)
     return Decomposition(
         components=from_numpy(found.components, tensor.like, tensor.like.dtype),
         weights=from_numpy(in_units(found.weights), tensor.like, tensor.like.dtype),
@@ -139,7 +143,8 @@ def decompose(
         status=found.status,
         spectrum=in_units(found.spectrum),
         known=known_rows.shape[0],
-        asymmetry=getattr(tensor, "asymmetry", 0.0),
+        asymmetry=asymmetry,
+        orthogonal=found.orthogonal,
         sweeps=found.sweeps,
         timings=stages.seconds,
     )
@@ -166,6 +171,7 @@ class _Found:
     spectrum: np.ndarray
     outside: float
     sweeps: int
+    orthogonal: bool = True
 
     def suspicious(self, rounding: float) -> bool:
         """Whether the components may not be orthogonal: doubtful, not certified, or leaving more than they should.
@@ -263,7 +269,8 @@ def _general(
         bounds = np.where(is_certified(result.bounds), np.minimum(result.bounds, again), 0.0)
     n = choice.rank
     counts, errors = (m, n if find is None else min(m + find, n), n), (measured, assumed, bound)
-    return _presented(result.components, weights, bounds, counts, errors, spectrum, choice, spectrum.sweeps, in_units)
+    found = _presented(result.components, weights, bounds, counts, errors, spectrum, choice, spectrum.sweeps, in_units)
+    return replace(found, orthogonal=False)
 
 
 def _presented(
@@ -286,7 +293,7 @@ def _presented(
     order = _canonical_order(B, weights, bounds, m, goal)
     outside = spectrum.outside(choice.rank)
     seen = outside if outside > _rounding(spectrum.head(0)) * abs(spectrum.values[0]) else 0.0
-    status = _status(bounds[order], n, goal, choice, errors[2], seen, in_units, tilted)
+    status = _status(bounds[order], n, goal, choice, errors[2], seen, in_units, tilted, further(spectrum, choice))
     return _Found(
         components=positive(to_numpy(B))[order, :],
         weights=weights[order],
@@ -303,6 +310,16 @@ def _presented(
         outside=outside,
         sweeps=sweeps,
     )
+
+
+def further(spectrum: Spectrum, choice: Selection) -> tuple[int, float] | None:
+    """Where a rank was given: a larger one at which the spectrum drops more, and by what factor."""
+    if choice.reason != "given":
+        return None
+    values = spectrum.values
+    ratio = drops(values, values.shape[0] - 1, _rounding(spectrum.head(0)) * abs(values[0]))
+    k = int(np.argmax(ratio)) + 1 if ratio.size else 0
+    return (k, float(ratio[k - 1])) if k > choice.rank and ratio[k - 1] >= DROP else None
 
 
 def _measured(work: FourTensor, B: Array, rng: np.random.Generator, stages: Stages) -> tuple[np.ndarray, float]:
@@ -452,6 +469,7 @@ def _status(
     outside: float,
     in_units: Callable[[float], float],
     tilted: bool,
+    more: tuple[int, float] | None,
 ) -> Status:
     found, certified = bounds.shape[0], int(np.sum(is_certified(bounds)))
     if found == 0:
@@ -460,13 +478,22 @@ def _status(
             f"no component found for rank {n} ({choice.reason}).",
             "T may hold no orthogonal components, an error larger than they are, or more components than the rank.",
         )
-    plural = "component" if found == 1 else "components"
+    some = f"{counted(found, 'component')} found"
+    if certified < goal and eps is None and more is not None:
+        k, factor = more
+        return Status(
+            "incomplete" if found < goal else "uncertified",
+            f"{found} of {counted(goal, 'component')} found, {certified} certified; the spectrum shows {k}: eigenvalue "
+            f"{k} is {factor:.3g} times as large as any beyond it.",
+            f"Components that were not asked for count as error: ask for {k}, or for no rank; to have only some of "
+            "them, use find.",
+        )
     if found < goal:
         return Status(
             "incomplete",
-            f"{found} of {goal} components found, {certified} certified.",
+            f"{found} of {counted(goal, 'component')} found, {certified} certified.",
             "The others are no rank-one parts of T"
-            + (": try rank=None, or a smaller rank." if eps is None else ", or eps is too small: try without it."),
+            + (": try a smaller rank, or none." if eps is None else ", or eps is too small: try without it."),
         )
     if eps is not None and outside > 1.01 * eps:
         return Status(
@@ -485,19 +512,26 @@ def _status(
     if not choice.convincing:
         return Status(
             "no-gap",
-            f"{found} {plural} found, {certified} certified; {choice.reason}.",
-            "Give the rank if you know it.",
+            f"{some}, {certified} certified; {choice.reason}.",
+            "Give the rank if you know it." if choice.reason != "given" else "",
         )
     if certified < found:
         return Status(
             "uncertified",
-            f"{found} {plural} found, as many as asked for or expected, {certified} certified.",
+            f"{some}, as many as asked for or expected, {certified} certified.",
             "The error is too large against the weights to prove the others; a smaller eps, if you know one, may.",
         )
     return Status(
         "complete",
-        f"{found} {plural} found and certified, {'as many as there seem to be' if found == n else 'as asked'}.",
+        f"{some} and certified, {'as many as there seem to be' if found == n else 'as asked'}.",
     )
+
+
+def of_asymmetric(status: Status, asymmetry: float) -> Status:
+    """The same, where most of what was given may not be what was meant."""
+    message = f"{status.message} T is not symmetric: {asymmetry:.0%} of its norm was projected away."
+    remedy = "Check that it is the tensor that was meant; other factors in each mode are found by TensorLy's parafac."
+    return replace(status, message=message, remedy=remedy)
 
 
 def _magnitude(T: FourTensor, rng: np.random.Generator) -> float:

@@ -27,6 +27,7 @@ from quartic._arrays import (
     take_rows,
     to_numpy,
 )
+from quartic._words import counted
 from quartic.algorithms.assume import EPOCHS, changes, neighbours, skewness, spaced, tied, uniformity
 from quartic.algorithms.certify import is_certified
 from quartic.algorithms.refine import LOG_COSH_SPREAD, from_gaussian
@@ -410,7 +411,7 @@ class View:
     def few(self) -> str:
         """Why nothing can be said of atoms; empty where it can."""
         enough = self.Z.shape[0] >= FEWEST_ROWS * self.frame.dim
-        return "" if enough else f"fewer than {FEWEST_ROWS} samples for each of {_counted(self.frame.dim, 'dimension')}"
+        return "" if enough else f"fewer than {FEWEST_ROWS} samples for each of {counted(self.frame.dim, 'dimension')}"
 
     @cached_property
     def kurtosis(self) -> np.ndarray:
@@ -433,11 +434,6 @@ def _not_looked(code: str, why: str, limit: float) -> Finding:
     return _finding(code, "ok", f"not looked at: {why}", "", np.nan, limit)
 
 
-def _counted(count: int, noun: str) -> str:
-    """So many, in the singular or the plural."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def _feature(names: list[str] | None, column: int) -> str:
     return str(column) if names is None else names[column]
 
@@ -446,13 +442,13 @@ def _transposed(rows: Rows) -> str:
     """A question, where there are fewer rows than columns."""
     if rows.total >= rows.Y.shape[1]:
         return ""
-    shape = f"{_counted(rows.total, 'row')}, {_counted(rows.Y.shape[1], 'column')}"
+    shape = f"{counted(rows.total, 'row')}, {counted(rows.Y.shape[1], 'column')}"
     return f"Are the samples in columns ({shape})? Then transpose. "
 
 
 def _finite(rows: Rows, names: list[str] | None) -> Finding:
     bad = rows.infinite
-    measured = f"{bad} of {_counted(rows.total, 'sample')} {'holds' if bad == 1 else 'hold'} values that are not finite"
+    measured = f"{bad} of {counted(rows.total, 'sample')} {'holds' if bad == 1 else 'hold'} values that are not finite"
     if rows.places:
         shown = ", ".join(f"row {row} in feature {_feature(names, column)}" for row, column in rows.places)
         measured += f"; the first, counted from 0: {shown}"
@@ -477,7 +473,7 @@ def _features(rows: Rows, names: list[str] | None) -> Finding:
         more = ", ..." if features.shape[0] > NAMED[1] else ""
         return f" ({shown}{more})" if shown else ""
 
-    measured = f"{_counted(constant.shape[0], 'feature')} {'is' if constant.shape[0] == 1 else 'are'} constant"
+    measured = f"{counted(constant.shape[0], 'feature')} {'is' if constant.shape[0] == 1 else 'are'} constant"
     measured += (
         f"{listed(constant)}, {copies.shape[0]} {'is a copy' if copies.shape[0] == 1 else 'are copies'} of others"
     )
@@ -490,7 +486,7 @@ def _outliers(rows: Rows) -> Finding:
     share = rows.gross / max(rows.total, 1)
     verb = "is" if rows.gross == 1 else "are"
     measured = (
-        f"{rows.gross} of {_counted(rows.total, 'sample')} {verb} far longer than "
+        f"{rows.gross} of {counted(rows.total, 'sample')} {verb} far longer than "
         f"all others: {share:.2%}, must be at most {SPOILED:.1%}, better none"
     )
     level = _above(share, (0.0, SPOILED))
@@ -513,8 +509,8 @@ def _samples(view: View, n: int | None) -> Finding:
     level = "ok" if count >= enough else "doubtful" if count >= need else "broken"
     atoms = f"{n} atoms in " if more else ""
     measured = (
-        f"weighted, {_counted(rows.total, 'sample')} count as {count:.0f} effective ones for {atoms}"
-        f"{_counted(r, 'dimension')}: must be at least {need}, better {enough:.0f}"
+        f"weighted, {counted(rows.total, 'sample')} count as {count:.0f} effective ones for {atoms}"
+        f"{counted(r, 'dimension')}: must be at least {need}, better {enough:.0f}"
     )
     remedy = "More samples, or fewer features: leave some out, or project to the leading principal components."
     return _finding("samples", level, measured, _transposed(rows) + remedy, count, need)
@@ -528,7 +524,7 @@ def _condition(view: View) -> Finding:
     lost = precision * condition**2
     better, limit = (float(np.sqrt(part / precision)) for part in LOST)
     measured = (
-        f"condition number {condition:.2g} in {view.whole.dim} of {_counted(view.rows.Y.shape[1], 'direction')} that "
+        f"condition number {condition:.2g} in {view.whole.dim} of {counted(view.rows.Y.shape[1], 'direction')} that "
         f"vary: must be at most {limit:.1g}, better {better:.1g}"
     )
     remedy = "Leave out features that are nearly sums of others, or store the samples in float64."
@@ -562,7 +558,7 @@ def _directions(view: View) -> Finding:
     median = float(np.median(view.kurtosis))
     verb = "looks" if count == 1 else "look"
     measured = (
-        f"{count} of {_counted(n, 'direction')} {verb} Gaussian: should be at most 1, since two are not told from each "
+        f"{count} of {counted(n, 'direction')} {verb} Gaussian: should be at most 1, since two are not told from each "
         f"other; median excess kurtosis {median:.2g}"
     )
     remedy = "What lies in them is noise or a mixture: ask for fewer components, or reduce the noise."
@@ -591,7 +587,7 @@ def _symmetry(view: View) -> Finding:
     share, count = float(np.mean(skewed)), int(np.sum(skewed))
     largest = float(np.max(np.abs(values[skewed]), initial=0.0))
     measured = (
-        f"{count} of {_counted(values.shape[0], 'source')} {'is' if count == 1 else 'are'} skewed by more than {SKEW}: "
+        f"{count} of {counted(values.shape[0], 'source')} {'is' if count == 1 else 'are'} skewed by more than {SKEW}: "
         f"must be at most {MANY_SKEW:.0%} of them, better none"
     )
     measured += f"; the most by {largest:.2g}" if largest else ""
@@ -620,7 +616,7 @@ def _together(view: View, n: int | None, stationary: Finding) -> Finding:
         level = "broken" if result.tangled else "doubtful"
         apart = f"; {result.certified.atoms.shape[0]} of {r} can be told apart, must be all"
     measured = (
-        f"{_counted(count, 'group')} of three or more signals {'occurs' if count == 1 else 'occur'} together, energies "
+        f"{counted(count, 'group')} of three or more signals {'occurs' if count == 1 else 'occur'} together, energies "
         f"correlate by {correlation:.2f}: should be at most {TIED}{apart}; tau {tau:.2f}"
     )
     remedy = (
@@ -638,7 +634,7 @@ def _noise(view: View) -> Finding:
     floor = float(np.mean(spectrum[r:rank]))
     ratio = 10 * np.log10(float(np.mean(spectrum[:r])) / floor - 1)
     measured = (
-        f"{ratio:.1f} dB of signal over noise in {_counted(r, 'direction')} above the floor: should be at least "
+        f"{ratio:.1f} dB of signal over noise in {counted(r, 'direction')} above the floor: should be at least "
         f"{QUIET:.0f} dB"
     )
     remedy = "Average or filter; atoms that are not orthogonal are biased by noise, whatever the number of samples."
@@ -650,7 +646,7 @@ def _serial(view: View) -> Finding:
     better, limit = CORRELATED
     enough = round((DEVIATION / limit) ** 2)
     if pairs < enough:
-        why = f"{_counted(pairs, 'pair')} of rows that follow each other, at least {enough} can tell"
+        why = f"{counted(pairs, 'pair')} of rows that follow each other, at least {enough} can tell"
         return _not_looked("serial", why, limit)
     better = max(better, DEVIATION / np.sqrt(pairs))
     measured = (
@@ -681,7 +677,7 @@ def _certificates(learned: Learned) -> Finding:
     level = "ok" if share == 1 else "doubtful" if share >= 0.5 else "broken"
     n, count, tau = learned.certificates.shape[0], learned.report.effective, learned.report.tau
     measured = (
-        f"{share:.0%} of {_counted(n, 'atom')} certified: must be at least 50%, better all; {count:.0f} effective "
+        f"{share:.0%} of {counted(n, 'atom')} certified: must be at least 50%, better all; {count:.0f} effective "
         f"samples, tau {tau:.2f}"
     )
     return _finding("certificates", level, measured, learned.status.remedy, share, 0.5)

@@ -8,7 +8,6 @@ does all work on them; what is as small as a dictionary lies on the host, in flo
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +22,8 @@ from quartic._arrays import (
     to_numpy,
 )
 from quartic._progress import Progress, Stages
+from quartic._words import counted as named
+from quartic._words import warn
 from quartic.algorithms.certify import is_certified, stability
 from quartic.algorithms.recover import polar
 from quartic.algorithms.refine import pair_moments, sines
@@ -449,24 +450,26 @@ def uncertainties(refined: Refined, frame: Frame) -> np.ndarray:
 def status_of(certificates: np.ndarray, trimmed: int) -> Status:
     """What happened, in words."""
     n, certified = certificates.shape[0], int(np.sum(is_certified(certificates)))
-    note = f" {trimmed} samples were left out, far longer than all others." if trimmed else ""
+    were = "was" if trimmed == 1 else "were"
+    note = f" {named(trimmed, 'sample')} {were} left out, far longer than all others." if trimmed else ""
     if certified == n:
-        return Status("complete", f"{n} atoms found and certified.{note}")
+        return Status("complete", f"{named(n, 'atom')} found and certified.{note}")
     if 2 * certified < n:
         return Status(
             "few-samples",
-            f"{certified} of {n} atoms certified: there are too few samples for the spectral stage, or no structure "
-            f"that it sees, and the result is the best of several local optima.{note}",
-            "More samples, or fewer components.",
+            f"{certified} of {named(n, 'atom')} certified: there are too few samples for the spectral stage, "
+            f"or no structure that it sees, and the result is the best of several local optima.{note}",
+            "More samples, or fewer components; `quartic check`, or diagnose, says which assumption does not hold.",
         )
     return Status(
         "uncertified",
-        f"{n} atoms found, {certified} certified.{note}",
-        "More samples would certify the others; or the data have fewer components.",
+        f"{named(n, 'atom')} found, {certified} certified.{note}",
+        "There may be fewer components, or too few samples to certify the others; `quartic check`, or diagnose, says "
+        "which assumption does not hold.",
     )
 
 
-def warn(status: Status, stacklevel: int = 3) -> None:
-    """Say so where the result is not proven, to the caller of the function that calls this one."""
+def warn_of(status: Status) -> None:
+    """Say so to the caller where the result is not proven."""
     if not status.ok:
-        warnings.warn(str(status), DecompositionWarning, stacklevel=stacklevel)
+        warn(str(status), DecompositionWarning)

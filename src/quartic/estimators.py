@@ -41,7 +41,7 @@ from quartic._fit import Callbacks, unchanged_on_failure
 from quartic._reported import Reported
 from quartic.algorithms.certify import is_certified
 from quartic.diagnosis import Diagnosis, diagnose
-from quartic.dictionary import frame_for, learn, learn_from_moment, warn
+from quartic.dictionary import frame_for, learn, learn_from_moment, warn_of
 from quartic.distributed import Collection, chunk_by_chunk, collected, is_collection
 from quartic.export import save_safetensors
 from quartic.frame import Frame
@@ -60,6 +60,7 @@ class _SpectralEstimator(
     """What both estimators share: one fit, two ways to present it."""
 
     moment_: FourthMoment
+    _noun = "atom"  # what is called so
 
     def __init__(
         self,
@@ -135,7 +136,7 @@ class _SpectralEstimator(
             self.__dict__.pop("moment_", None)
             self._store(learned, learned.report.samples, data.like if is_collection(data) else data)
             progress.close()
-        warn(learned.status)
+        warn_of(self.status_)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -190,7 +191,7 @@ class _SpectralEstimator(
             learned = learn_from_moment(moment, n, known=known, rng=rng, trimmed=left_out + trimmed)
             self._store(learned, seen + X.shape[0], X)
             self.moment_ = moment
-        warn(learned.status)
+        warn_of(self.status_)
         return self
 
     def fit_moment(self, moment: FourthMoment) -> Self:
@@ -225,7 +226,7 @@ class _SpectralEstimator(
             self.__dict__.pop("feature_names_in_", None)
             self._store(learned, moment.count, moment.like)
             self.moment_ = copy.deepcopy(moment)
-        warn(learned.status)
+        warn_of(self.status_)
         return self
 
     def _validated(self, X: Any, **kwargs: Any) -> Array:
@@ -311,7 +312,7 @@ class _SpectralEstimator(
         )
         self.eps_ = learned.eps
         self.frame_ = learned.frame
-        self.status_ = learned.status
+        self.status_ = learned.status.about(self._noun)
         self.report_ = learned.report
         self.temperature_ = learned.report.temperature
         self.effective_samples_ = learned.report.effective
@@ -722,6 +723,9 @@ class SpectralDictionaryLearning(_SpectralEstimator):
 class SpectralICA(_SpectralEstimator):
     """Independent component analysis: a drop-in for scikit-learn's ``FastICA``, with a certificate for every source.
 
+    Methods and attributes are those of ``FastICA``.  Of its parameters only ``n_components`` and ``random_state`` are
+    there: leave out ``fun``, ``tol``, ``max_iter``, ``whiten`` and the like, of which nothing needs to be chosen.
+
     Parameters
     ----------
     n_components : int, optional
@@ -770,6 +774,8 @@ class SpectralICA(_SpectralEstimator):
     >>> sorted(np.sign(model.kurtosis_).tolist()), bool(model.certified_.all())
     ([-1.0, 1.0], True)
     """
+
+    _noun = "source"
 
     def _store(self, learned: Learned, samples: int, like: Array = None) -> None:
         super()._store(learned, samples, like)

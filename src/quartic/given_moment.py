@@ -15,7 +15,7 @@ from quartic.algorithms.recover import recover
 from quartic.algorithms.select import TRIALS, Selection, drops
 from quartic.algorithms.truncate import OVERSAMPLING, Spectrum, leading_spectrum
 from quartic.algorithms.whiten import whiten
-from quartic.dictionary import residual_norm, warn
+from quartic.dictionary import residual_norm, warn_of
 from quartic.result import Decomposition, Status, canonical_order, positive
 from quartic.search import LIKELY
 from quartic.tensors.combine import Congruence
@@ -33,7 +33,7 @@ def dictionary_from_moment(
     *,
     covariance: Any = None,
     clean: float | None = None,
-    random_state: Any = None,
+    random_state: Any = 0,
     callback: Progress | None = None,
 ) -> Decomposition:
     """Problem 5.2: the dictionary from a given fourth moment ``T = E[(Ax)^(x4)] + E``.
@@ -53,7 +53,7 @@ def dictionary_from_moment(
         Clean the moment by Algorithm 5.4 with this truncation first: in Theorem 5.5, three times the largest pair
         moment.  When not given, the leading eigenvectors get equal weights instead, which is exact as long as their
         span is that of the ``a_i (x) a_i``.
-    random_state : None, int or numpy.random.Generator
+    random_state : int, numpy.random.Generator or None, default=0
     callback : callable, optional
         Called as ``callback(stage, done)`` while it works.
 
@@ -113,7 +113,7 @@ def dictionary_from_moment(
     order = canonical_order(rows, weights)
     bounds = bounds[order]
     status = moment_status(bounds, choice)
-    warn(status, stacklevel=4)  # past the decorator
+    warn_of(status)
     return Decomposition(
         components=from_numpy(positive(rows)[order], like, like.dtype),
         weights=from_numpy(weights[order], like, like.dtype),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from quartic._words import counted
 from quartic.frame import Frame
 from quartic.result import Status
 
@@ -76,6 +77,9 @@ class LearningReport:
     passes: int
     timings: dict[str, float] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def summary(self) -> str:
         """The figures, one a line."""
         lines = [
@@ -84,7 +88,8 @@ class LearningReport:
             f"atoms       {self.rank_reason}",
             f"spectral    {self.subsample} samples, {self.form}: {self.subsample_reason}",
             f"weights     temperature {self.temperature:.3g}, {self.effective:.0f} effective samples",
-            f"supports    tau {self.tau:.2f}, {len(self.groups)} groups; {self.local} atoms by local tempering",
+            f"supports    tau {self.tau:.2f}, {counted(len(self.groups), 'group')}; "
+            f"{counted(self.local, 'atom')} by local tempering",
             f"refinement  {self.refinement}",
             f"time        {sum(self.timings.values()):.2f} s",
         ]

@@ -18,6 +18,7 @@ import numpy as np
 
 from quartic._arrays import Array, from_numpy, pack_rank_one, packed_dim, reduced_precision, to_numpy
 from quartic._progress import Stages
+from quartic._words import counted as named
 from quartic.algorithms.certify import cap_angle, is_certified
 from quartic.algorithms.postprocess import evaluate
 from quartic.algorithms.recover import distinct, recover
@@ -135,7 +136,7 @@ class Overcomplete:
     def reason(self) -> str:
         """Why no more samples were used."""
         n = self.found.atoms.shape[0]
-        return f"{self.certified} of {n} atoms are certified, by {self.temperatures} temperatures"
+        return f"{self.certified} of {n} atoms are certified, by {named(self.temperatures, 'temperature')}"
 
     @property
     def rank_reason(self) -> str:
@@ -144,7 +145,7 @@ class Overcomplete:
             return "given"
         n = self.found.atoms.shape[0]
         rest = "no more than sampling error is seen" if self.settled else "something that is no atom is left"
-        return f"{self.certified} of {n} atoms are certified, in spans of as many dimensions, and beyond them {rest}"
+        return f"the search certified {self.certified} of {n}, in spans of as many dimensions, and beyond them {rest}"
 
     @property
     def certified(self) -> int:

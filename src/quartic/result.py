@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from quartic._arrays import Array, from_numpy, to_numpy
-from quartic._files import atomic
+from quartic._files import load_arrays, readable, save_arrays
 from quartic._reported import Reported
+from quartic._words import counted
 from quartic.algorithms.certify import is_certified
 from quartic.tensors.cp import to_tensorly
 from quartic.tensors.factored import FactoredTensor
-
-FORMAT = 1  # version of the saved file
 
 
 def signs(B: np.ndarray) -> np.ndarray:
@@ -60,7 +58,9 @@ class Status:
     Attributes
     ----------
     code : str
-        ``complete``, ``uncertified``, ``incomplete``, ``no-gap``, ``contradiction`` or ``nothing``.
+        ``complete``; of a decomposition ``uncertified``, ``incomplete``, ``no-gap``, ``contradiction`` (of an eps that
+        was given) or ``nothing``; of a fitted estimator ``uncertified``, or ``few-samples`` where less than half of the
+        atoms are certified.
     message : str
         What happened, with the figures.
     remedy : str
@@ -86,6 +86,26 @@ class Status:
 
     def __str__(self) -> str:
         return f"{self.message} {self.remedy}".rstrip()
+
+    def about(self, noun: str) -> Status:
+        """The same of atoms that are called otherwise.
+
+        Parameters
+        ----------
+        noun : str
+
+        Returns
+        -------
+        Status
+
+        Examples
+        --------
+        >>> import quartic
+        >>> print(quartic.Status("complete", "5 atoms found.").about("source"))
+        5 sources found.
+        """
+        message, remedy = (re.sub(r"\batom(?=s?\b)", noun, text) for text in (self.message, self.remedy))
+        return Status(self.code, message, remedy)
 
 
 @dataclass(frozen=True)
@@ -121,6 +141,8 @@ class Decomposition(Reported):
         How many of the components were given.
     asymmetry : float
         Relative distance of the input from the pair-symmetric tensors it was projected to.
+    orthogonal : bool
+        Whether the certificates rest on orthonormal components; or on what takes its place in general position.
     sweeps : int
         Applications of the tensor to a block of vectors, the measurement of ``eps`` not counted.
     timings : dict
@@ -148,6 +170,7 @@ class Decomposition(Reported):
     spectrum: np.ndarray
     known: int = 0
     asymmetry: float = 0.0
+    orthogonal: bool = True
     sweeps: int = 0
     timings: dict[str, float] = field(default_factory=dict)
 
@@ -155,6 +178,9 @@ class Decomposition(Reported):
     def certified(self) -> Array:
         """Mask of the components whose certificate exceeds 1/2."""
         return from_numpy(is_certified(to_numpy(self.certificates)), self.components)
+
+    def __str__(self) -> str:
+        return self.summary()
 
     def to_tensor(self) -> Array:
         """``sum_i w_i b_i^(x4)`` as an array ``(d, d, d, d)``.
@@ -207,11 +233,13 @@ class Decomposition(Reported):
         n, d = self.components.shape
         certified = int(np.sum(to_numpy(self.certified)))
         lines = [
-            f"{n} components in dimension {d}, {certified} certified",
+            f"{counted(n, 'component')} in dimension {d}, {certified} certified",
             f"status   {self.status}",
             f"rank     {self.rank}: {self.reason}",
             f"eps      {self.eps:.4g} measured, {self.eps_assumed:.4g} assumed by the certificates",
         ]
+        if not self.orthogonal:
+            lines.append("proof    of components in general position, see docs/overcomplete.md")
         if self.asymmetry:
             lines.append(f"input    {self.asymmetry:.2e} of its norm was not pair-symmetric and was projected away")
         lines.append(f"time     {sum(self.timings.values()):.3f} s, {self.sweeps} sweeps")
@@ -250,14 +278,11 @@ class Decomposition(Reported):
         ['result.npz']
         """
         arrays = {name: to_numpy(getattr(self, name)) for name in _ARRAYS}
-        scalars = {name: np.asarray(getattr(self, name)) for name in _SCALARS}
-        status = np.asarray([self.status.code, self.status.message, self.status.remedy])
-        times = {
-            "stages": np.asarray(list(self.timings), dtype=str),
-            "seconds": np.asarray(list(self.timings.values())),
-        }
-        with atomic(path) as out:
-            np.savez(out, format=np.asarray(FORMAT), status=status, **arrays, **scalars, **times)  # type: ignore[arg-type]
+        arrays |= {name: np.asarray(getattr(self, name)) for name in _SCALARS}
+        arrays["status"] = np.asarray([self.status.code, self.status.message, self.status.remedy])
+        arrays["stages"] = np.asarray(list(self.timings), dtype=str)
+        arrays["seconds"] = np.asarray(list(self.timings.values()))
+        save_arrays(path, "Decomposition", arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Decomposition:
@@ -282,23 +307,14 @@ class Decomposition(Reported):
         >>> again.status == result.status, bool((again.components == result.components).all())
         (True, True)
         """
-        name = os.fspath(path)
-        with open(path, "rb") as file:
-            try:
-                data = np.load(file, allow_pickle=False)
-                version = int(data["format"])
-                values: dict[str, Any] = {key: data[key] for key in _ARRAYS} if version == FORMAT else {}
-                values |= {key: data[key].item() for key in _SCALARS if version == FORMAT}
-                status = Status(*(str(part) for part in data["status"]))
-                timings = dict(zip(data["stages"].tolist(), data["seconds"].tolist(), strict=True))
-            except (zipfile.BadZipFile, zlib.error, LookupError, EOFError, TypeError, ValueError) as error:
-                raise ValueError(f"{name} is not a decomposition saved by quartic, or is damaged.") from error
-        if version != FORMAT:
-            raise ValueError(
-                f"{name} has format {version}, this version of quartic reads {FORMAT}: save it again with it."
-            )
+        data = load_arrays(path, "Decomposition")
+        with readable(path):
+            values: dict[str, Any] = {key: data[key] for key in _ARRAYS}
+            values |= {key: data[key].item() for key in _SCALARS}
+            status = Status(*(str(part) for part in data["status"]))
+            timings = dict(zip(data["stages"].tolist(), data["seconds"].tolist(), strict=True))
         return cls(**values, status=status, timings=timings)
 
 
 _ARRAYS = ("components", "weights", "certificates", "spectrum")
-_SCALARS = ("eps", "eps_assumed", "rank", "reason", "known", "asymmetry", "sweeps")
+_SCALARS = ("eps", "eps_assumed", "rank", "reason", "known", "asymmetry", "orthogonal", "sweeps")

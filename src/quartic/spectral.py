@@ -18,6 +18,7 @@ from quartic._arrays import (
     to_numpy,
 )
 from quartic._progress import Stages
+from quartic._words import counted as named
 from quartic.algorithms.certify import CERTIFIED
 from quartic.algorithms.recover import polar
 from quartic.algorithms.refine import Chunk, iterated, orthogonal, statistics
@@ -214,7 +215,7 @@ def counted(spectral: Spectral, known: np.ndarray, rng: np.random.Generator) -> 
             continue
         again = replace(search(spectral.moment, k, known, rng), plain=found.plain)
         if again.certified == k and rest_is_gaussian(spectral.moment, again.atoms, rng):
-            reason = f"{k} directions of {r} are certified atoms, the others look Gaussian"
+            reason = f"{named(k, 'certified atom')} in {r} directions, the others look Gaussian"
             return replace(spectral, found=again, rank=k, rank_reason=reason)
     return replace(spectral, rank_reason=f"as many as dimensions, {r}; {n} are certified")
 

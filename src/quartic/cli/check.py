@@ -14,7 +14,6 @@ from quartic.cli.common import (
     complain,
     progress,
     say,
-    spoken,
     to_json,
     whole,
 )
@@ -66,8 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
         except RuntimeError as error:  # a chunk that can not be read
             raise CommandError(f"{arguments.file}: {error}") from None
     lines = [found.summary()] if table.header is None else [found.summary(), f"header    {table.header}"]
-    say(to_json(found.as_dict()) if arguments.json else spoken("\n".join(lines)))
+    say(to_json(found.as_dict()) if arguments.json else "\n".join(lines))
     if found.ok:
         return OK
-    complain("warning", spoken(found.verdict))
+    complain("warning", found.verdict)
     return UNPROVED

@@ -40,11 +40,6 @@ exit codes:
   130  interrupted; no partial file is left
 """
 
-AT_THE_COMMAND_LINE = {  # what the library advises in the words of Python
-    r"\brank=None": "leaving --rank out",
-    r"\btemperature=0": "temperature=0 (in Python)",
-}
-
 Show = Callable[[str, int], None]
 
 
@@ -222,18 +217,16 @@ def add_report(command: argparse.ArgumentParser) -> None:
 
 
 def spoken(text: str, noun: str = "atom") -> str:
-    """What the library says, in the words of the command line; what it calls atoms are sources after ``--ica``."""
-    for pattern, words in AT_THE_COMMAND_LINE.items():
-        text = re.sub(pattern, words, text)
-    return text if noun == "atom" else re.sub(r"\batom(?=s?\b)", noun, text)
+    """What the library says of atoms, which are sources after ``--ica``."""
+    return re.sub(r"\batom(?=s?\b)", noun, text)
 
 
-def verdict(status: Status, noun: str = "atom") -> int:
+def verdict(status: Status) -> int:
     """The exit code, and a warning where not everything is there and certified."""
     if status.ok:
         return OK
     seen = sys.stdout.isatty() and sys.stderr.isatty()  # the status is on the same screen
-    complain("warning", "not everything is found and certified: see above" if seen else spoken(str(status), noun))
+    complain("warning", "not everything is found and certified: see above" if seen else str(status))
     return UNPROVED
 
 

@@ -23,7 +23,6 @@ from quartic.cli.common import (
     number,
     progress,
     say,
-    spoken,
     to_json,
     verdict,
     whole,
@@ -116,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say(to_json(as_json(result)))
     else:
-        present(result, spoken(result.summary()), written)
+        present(result, result.summary(), written)
     return verdict(result.status)
 
 

@@ -133,7 +133,7 @@ def run(arguments: argparse.Namespace) -> int:
         say(to_json(as_json(model)))
     else:
         present(model, summary(model), written)
-    return verdict(model.status_, noun_of(model))
+    return verdict(model.status_)
 
 
 def noun_of(model: Model) -> str:
@@ -160,7 +160,7 @@ def summary(model: Model, most: int = 20) -> str:
     figures = spoken(model.report_.summary(), word).replace("\nsources   ", "\nsources ")  # in line with the others
     lines = [
         f"{n} {word}{'' if n == 1 else 's'} in dimension {d}, {int(np.sum(model.certified_))} certified",
-        spoken(f"status      {model.status_}", word),
+        f"status      {model.status_}",
         figures,
         "",
         f"  {word:>6}    energy  certificate  uncertainty  kurtosis" + ("  largest entries" if largest else ""),

@@ -33,7 +33,7 @@ def coloured(found: Findings, written: Sequence[str], console: Any) -> None:
 
     style = "bold green" if found.status.ok else "bold yellow"
     console.print(Text(found.headline, style="bold"))
-    console.print(Text(f"{found.verdict}.", style=style), Text(spoken(str(found.status), found.noun)))
+    console.print(Text(f"{found.verdict}.", style=style), Text(str(found.status)))
     facts = Table(box=None, show_header=False, pad_edge=False)
     for name, fact in found.facts.items():
         facts.add_row(Text(name, style="dim"), Text(spoken(fact, found.noun)))

@@ -195,7 +195,8 @@ def _spectrum(found: Findings) -> Panel:
     kept = found.kept[: values.shape[0]]
     shown, of = values.shape[0], "cumulant" if found.is_model else "tensor"
     top = max(float(np.max(values, initial=0.0)), found.assumed or 0.0)
-    upper, lower = (values[cut - 1], max(values[cut], 0.0)) if 0 < cut < shown else (0.0, 0.0)
+    # As where the rank is chosen: the largest magnitude beyond, which may be that of a negative one.
+    upper, lower = (values[cut - 1], float(np.max(np.abs(found.spectrum[cut:])))) if 0 < cut < shown else (0.0, 0.0)
     gap = f"gap {upper - lower:.3g}" + (f", a factor of {upper / lower:.3g}" if lower > TINY * upper else "")
     small = max(found.assumed or 0.0, found.eps) <= TINY * top
     eps = "eps: rounding" if small else f"eps {found.assumed or 0.0:.3g} (measured {found.eps:.3g})"
@@ -203,7 +204,7 @@ def _spectrum(found: Findings) -> Panel:
     says = f"Plot of the {shown} leading eigenvalues of {found.eigenvalues}. "
     says += f"{n} are kept, from {values[kept][0]:.3g} down to {values[kept][-1]:.3g}. " if n else "None is kept. "
     says += f"{found.skipped} larger ones are skipped. " if found.skipped else ""
-    says += f"The next one is {values[cut]:.3g}: {gap}. " if 0 < cut < shown else ""
+    says += f"The largest beyond them is {lower:.3g}: {gap}. " if 0 < cut < shown else ""
     says += f"A dashed line marks the error that certificates rest on, {eps}." if found.assumed is not None else ""
 
     def draw(ax: Any) -> Any:
@@ -296,7 +297,8 @@ def _uncertainty(found: Findings, sines: np.ndarray) -> Panel:
         return _plain(ax)
 
     caption = (
-        f"How far each {found.noun} may be from the truth, from two halves of the samples: crosses are not certified."
+        f"How far each certified {found.noun} may be from the truth, from two halves of the samples. Crosses are not "
+        "certified: there may be no truth that they are near to."
     )
     return Panel("Uncertainty", caption, says, draw)
 

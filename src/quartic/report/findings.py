@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from quartic._arrays import packed_dim, to_numpy
+from quartic._words import counted
 from quartic.algorithms.certify import is_certified
 from quartic.metrics import Match, match
 from quartic.result import Decomposition, Status
@@ -157,15 +158,15 @@ def _of_result(result: Decomposition) -> Findings:
     components, weights, bounds = (
         np.asarray(to_numpy(x), dtype=np.float64) for x in (result.components, result.weights, result.certificates)
     )
-    n, d = components.shape
     basis = (
         "Certificates are proven, if the true components are orthonormal and the spectral norm of the error is at most "
         f"{result.eps_assumed:.4g}."
     )
-    if n > d:
+    if not result.orthogonal:
         basis = (
-            "There are more components than dimensions: certificates rest on an error of spectral norm at most "
-            f"{result.eps_assumed:.4g}, and on what takes the place of orthonormality there (docs/overcomplete.md)."
+            "The components are in general position, not orthonormal: certificates rest on an error of spectral norm "
+            f"at most {result.eps_assumed:.4g}, and on a span that holds nothing but components, as many as it has "
+            "dimensions (docs/overcomplete.md)."
         )
     kept = np.arange(result.spectrum.shape[0]) < result.rank - result.known
     facts = {
@@ -192,7 +193,7 @@ def _of_result(result: Decomposition) -> Findings:
         status=result.status,
         spectrum=np.asarray(result.spectrum, dtype=np.float64),
         kept=kept,
-        eigenvalues=packed_dim(d),
+        eigenvalues=packed_dim(components.shape[1]),
         eps=result.eps,
         assumed=result.eps_assumed,
         basis=basis,
@@ -205,7 +206,7 @@ def _of_result(result: Decomposition) -> Findings:
 
 def _of_model(model: Any) -> Findings:
     learned, how = model.learned_, model.learned_.report
-    noun = "source" if type(model).__name__ == "SpectralICA" else "atom"
+    noun = model._noun
     a, b = how.window
     place = np.arange(how.spectrum.shape[0])
     # A window is one of eigenvalues with their signs; without one, they are kept by their magnitudes.
@@ -217,8 +218,8 @@ def _of_model(model: Any) -> Findings:
         "Number of " + noun + "s": how.rank_reason,
         "Spectral stage": f"{how.subsample:,} samples, {how.form} moment: {how.subsample_reason}",
         "Weights": f"temperature {how.temperature:.3g}, {how.effective:,.0f} effective samples",
-        "Supports": f"tau {how.tau:.2f}; {len(how.groups)} groups of {noun}s that occur together; "
-        f"{how.local} {noun}s certified by local tempering",
+        "Supports": f"tau {how.tau:.2f}; {counted(len(how.groups), 'group')} of {noun}s that occur together; "
+        f"{counted(how.local, noun)} certified by local tempering",
         "Refinement": how.refinement,
         "Left over": f"eps {learned.eps:.4g}, the spectral norm of what the {noun}s do not explain of the cumulant",
     }
@@ -232,7 +233,7 @@ def _of_model(model: Any) -> Findings:
         components=learned.components,
         sizes=learned.energy,
         certificates=learned.certificates,
-        status=learned.status,
+        status=model.status_,
         spectrum=spectrum,
         kept=kept,
         skipped=b - a,
@@ -281,4 +282,4 @@ def _numbers(values: np.ndarray, form: str) -> list[str]:
 def _largest(row: np.ndarray, names: Sequence[str] | None) -> str:
     """The largest entries of a component, with the features they belong to."""
     features = np.argsort(-np.abs(row), kind="stable")[:LARGEST]
-    return ", ".join(f"{names[i] if names else i}: {row[i]:.2f}" for i in features.tolist())
+    return ", ".join(f"{row[i]:+.2f} {names[i] if names else f'feature {i}'}" for i in features.tolist())

@@ -162,7 +162,8 @@ def _key_figures(found: Findings) -> Html:
     n, d = found.components.shape
     extra = {"Error measured": f"{found.eps:.3g}"}
     if found.uncertainty is not None:
-        extra = {"Median uncertainty": f"{np.median(found.uncertainty):.1e}"}
+        good = found.uncertainty[found.certified]
+        extra = {"Median uncertainty (sine)": f"{np.median(good):.1e}" if good.size else "unknown"}
     shown = {
         f"{found.noun.capitalize()}s": str(n),
         "Certified": str(int(np.sum(found.certified))),
@@ -190,8 +191,10 @@ def _how_sure(found: Findings) -> Html:
         )
     pieces = [tag("p", certified), tag("p", found.basis)]
     if found.uncertainty is not None:
-        angle = np.degrees(np.arcsin(np.clip(np.median(found.uncertainty), 0.0, 1.0)))
-        text = f"Half of the {noun}s are estimated to lie within {angle:.2g} degrees of the truth."
+        text = f"Uncertainties say nothing here: there may be no truth that the {noun}s are near to."
+        if good.size:
+            angle = np.degrees(np.arcsin(np.clip(np.median(found.uncertainty[found.certified]), 0.0, 1.0)))
+            text = f"Half of the certified {noun}s are estimated to lie within {angle:.2g} degrees of the truth."
         pieces.append(tag("p", text))
     return joined(*pieces)
 
@@ -299,7 +302,7 @@ def _breakable(name: str) -> Html:
 
 
 def _settings(found: Findings, given: Mapping[str, Any]) -> Html:
-    settings = {**given, **found.settings}
+    settings = {**given, **{name: "chosen by itself" if v == "None" else v for name, v in found.settings.items()}}
     if not settings:
         return tag("p", "Not recorded: a decomposition does not hold the arguments that it was called with.")
     return _facts("Parameters of the run", settings)

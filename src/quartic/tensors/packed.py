@@ -28,6 +28,7 @@ from quartic._arrays import (
     working_dtype,
     write,
 )
+from quartic._words import counted
 from quartic.tensors.base import FourTensor
 
 TILE = 1024  # rows of the tiles that are averaged with their mirror; arbitrary, 8 MB in float64
@@ -215,7 +216,7 @@ def check_dense(T: Any) -> tuple[Array, int]:
         raise ValueError("T is masked, and masked entries have no value: fill them first, with T.filled(...).")
     if isinstance(T, np.ndarray) and T.dtype.kind not in "biuf":
         remedy = {
-            "c": "take its real part, or decompose the real and the imaginary part apart",
+            "c": "take its real part, if the imaginary one is zero; complex components are out of scope",
             "O": "convert it with numpy.asarray(T, dtype=float)",
         }.get(T.dtype.kind, "pass numbers")
         raise ValueError(f"T must hold real numbers; got dtype {T.dtype}: {remedy}.")
@@ -227,7 +228,8 @@ def check_dense(T: Any) -> tuple[Array, int]:
     shape = tuple(T.shape)
     expected = "expected an array of shape (d, d, d, d), or (d*d, d*d) for its square flattening"
     if len(shape) not in (2, 4):
-        raise ValueError(f"T has {len(shape)} modes, shape {shape}; {expected}.")
+        hint = "" if len(shape) != 3 else "; tensors of order 3 are out of scope: TensorLy decomposes them"
+        raise ValueError(f"T has {counted(len(shape), 'mode')}, shape {shape}; {expected}{hint}.")
     if 0 in shape:
         raise ValueError(f"T is empty, shape {shape}; {expected}.")
     if len(set(shape)) != 1:
