@@ -13,12 +13,14 @@ import inspect
 import re
 import shlex
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from quartic.cli import _parser
 from quartic.samples import Samples
 
+ROOT = Path(__file__).parent.parent
 MODULES = ("quartic", "quartic.datasets", "quartic.metrics", "quartic.report")
 
 # How the stages read samples; callers make a Collection and hand it on.  Documented, but without examples.
@@ -128,3 +130,35 @@ def test_help_of_a_command_has_examples_of_it(command):
     assert ["quartic", command] in [line[:2] for line in lines]
     for line in lines:
         assert _parser().parse_args(line[1:]).run  # otherwise it raises
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def _blocks(path):
+    """The Python of a page, block by block."""
+    return re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if _blocks(path)], ids=lambda path: path.name)
+def test_blocks_of_a_page_run_from_top_to_bottom(path, tmp_path, monkeypatch, capsys):
+    if path.name == "devices.md":
+        pytest.importorskip("torch")
+        monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    if path.name == "scale.md":
+        pytest.importorskip("dask")
+    if path.name == "reports.md":
+        pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "__main__"}
+    for block in _blocks(path):
+        exec(compile(block, path.name, "exec"), names)  # what a reader would paste
+
+
+def test_what_comments_of_the_readme_promise(capsys):
+    """``# 40 atoms found and certified.``, say, is what is printed."""
+    block = _blocks(ROOT / "README.md")[0]
+    promised = re.findall(r"print\(.*\)  # (.*)", block)
+    assert promised
+    exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out.splitlines() == promised

@@ -59,7 +59,7 @@ from quartic.views import ImplicitMoment, Rewhitened
 
 NO_SAMPLES = "none: moments alone, no samples were kept"
 INSIDE = 1e-9  # sine of what rounding leaves of a known atom outside of the directions in which samples vary
-MOST_ROWS = 20_000  # samples that tell whether what is left out is noise; arbitrary
+MOST_ROWS = 20_000  # samples that tell whether what is left out is noise, and which atoms occur together; arbitrary
 DIRECTIONS = 16  # at most, in which it is seen whether what is left out is noise
 KNOWN = 0.999  # cosine of an atom and a known one that it is, as far as the samples vary in its direction
 FINEST = 1e-6  # tolerance of sparse codes: squared residuals are known to rounding
@@ -120,7 +120,9 @@ def learn(
         inside = frame.narrowed(start.T)
         refined = refined_from(data, covariance, inside, spectral, start, rng, progress)
         refined = refined if not len(given) else pinned(refined, given @ start.T)
-        pairs = pair_moments(data.part(spectral.rows, frame.mean), from_numpy(inside.forward @ refined.W.T, data.like))
+        # A correlation of energies errs far more than one of Gaussians: more samples than the search had, if there are.
+        rows = spectral.rows if spectral.rows.shape[0] >= MOST_ROWS else data.about(MOST_ROWS)
+        pairs = pair_moments(data.part(rows, frame.mean), from_numpy(inside.forward @ refined.W.T, data.like))
     U = refined.atoms @ start  # in the coordinates of the search
     learned = assemble(inside, refined, U, spectral, pairs, known, rng, stages, data.rows, data.trimmed)
     return best_of(learned, wanted, known)

@@ -49,7 +49,8 @@ def add(commands: Any) -> None:
         "decompose",
         help="decompose a tensor from a .npy or .npz file",
         description="Decompose T = sum_i w_i a_i^(x4) + E, with orthonormal a_i and an error E of bounded spectral\n"
-        "norm.  A .npy file is memory-mapped and read in slabs; memory for a quarter of it is needed.",
+        "norm; or with a_i in general position, more of them than dimensions if need be.  A .npy file is\n"
+        "memory-mapped and read in slabs; memory for a quarter of it is needed.",
         epilog="examples:\n"
         "  quartic decompose tensor.npy\n"
         "  quartic decompose tensor.npy --rank 36 --out result.npz --plot spectrum.png\n"

@@ -73,7 +73,9 @@ def run(arguments: argparse.Namespace) -> int:
             f"{DEMO['n']} orthonormal components planted in a tensor of dimension {DEMO['d']} (seed {arguments.seed}), "
             f"weights {weights[0]:g} to {weights[-1]:g},\n"
             f"plus an adversarial error ({DEMO['error']}) of spectral norm {DEMO['eps']:g}; made in {planting:.2f} s.  "
-            "Neither rank nor eps is given.\n\n"
+            "Neither rank nor eps is given.\n"
+            "A certificate is a proven lower bound on the squared correlation with a true component, whatever the\n"
+            "error: above 1/2 a component is certified.  Next: docs/guide.md, quartic decompose --help.\n\n"
             f"{report.compare(planted, result, DEMO['eps'])}\n"
             f"picture  {picture or f'none: {missing}'}"
         )

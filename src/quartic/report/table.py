@@ -49,7 +49,7 @@ def compare(planted: PlantedTensor, result: Decomposition, eps: float) -> str:
         was = f"{planted.weights[partner[i]]:8.4f}" if i in partner else f"{'-':>8}"
         fit = f"{squared[i]:12.4f}" if i in squared else f"{'-':>12}"
         mark = "yes" if certified[i] else "no"
-        lines.append(f"  {i + 1:4d}{was:>10}{weights[i]:10.4f}{fit:>14}{bounds[i]:14.4f}{mark:>12}")
+        lines.append(f"  {i:4d}{was:>10}{weights[i]:10.4f}{fit:>14}{bounds[i]:14.4f}{mark:>12}")
     for j in sorted(set(range(planted.weights.shape[0])) - set(partner.values())):
         lines.append(f"     -{planted.weights[j]:10.4f}   not found")
 
