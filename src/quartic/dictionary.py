@@ -461,12 +461,12 @@ def status_of(certificates: np.ndarray, trimmed: int) -> Status:
             "few-samples",
             f"{certified} of {named(n, 'atom')} certified: there are too few samples for the spectral stage, "
             f"or no structure that it sees, and the result is the best of several local optima.{note}",
-            "More samples, or fewer components; `quartic check`, or diagnose, says which assumption does not hold.",
+            "More samples, or fewer components; quartic check, or diagnose, says which assumption does not hold.",
         )
     return Status(
         "uncertified",
         f"{named(n, 'atom')} found, {certified} certified.{note}",
-        "There may be fewer components, or too few samples to certify the others; `quartic check`, or diagnose, says "
+        "There may be fewer components, or too few samples to certify the others; quartic check, or diagnose, says "
         "which assumption does not hold.",
     )
 

@@ -330,7 +330,7 @@ def _together(found: Findings, R: np.ndarray) -> Panel:
 
     caption = (
         f"Correlations of the energies of {found.noun}s, sorted by group; frames are groups that occur together. "
-        "All dark: they occur independently."
+        "Where all is dark they occur independently."
     )
     return Panel("Occurring together", caption, says, draw)
 
