@@ -184,7 +184,7 @@ class TestDegenerate:
         getattr(model, method)(X)
         assert model.report_.trimmed == 1
         assert model.report_.summary().splitlines()[0] == f"samples     {M}, 1 trimmed"
-        assert "1 samples were left out" in str(model.status_)
+        assert "1 sample was left out" in str(model.status_)
         assert model.status_.ok
         assert match(data.components, model.components_).found(1 - 1e-9 if method == "fit" else 0.9) == N
 

@@ -110,3 +110,11 @@ def test_the_names_of_the_library_are_seen():
     assert set(dir(quartic)) == set(quartic.__all__)
     assert counted(1, "atom") == "1 atom"
     assert counted(0, "atom") == "0 atoms"
+
+
+def test_columns_of_a_dataframe_that_hold_no_numbers_are_named():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(nice_samples(200, 3, random_state=0).samples, columns=["a", "b", "c"])
+    frame["subject"] = "s0"
+    with pytest.raises(ValueError, match="no numbers: subject; leave them out"):
+        SpectralDictionaryLearning().fit(frame)

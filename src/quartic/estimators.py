@@ -232,6 +232,13 @@ class _SpectralEstimator(
     def _validated(self, X: Any, **kwargs: Any) -> Array:
         """Samples in float64 or float32: of their own library with scikit-learn's array dispatch, or of NumPy."""
         xp = array_namespace(X) if get_config()["array_api_dispatch"] and is_array_api_obj(X) else np
+        text = [
+            str(name) for name, dtype in getattr(X, "dtypes", {}).items() if getattr(dtype, "kind", "O") not in "biuf"
+        ]
+        if text:
+            raise ValueError(
+                f"X has columns that hold no numbers: {', '.join(text[:8])}; leave them out, or encode them."
+            )
         return validate_data(self, X, dtype=[xp.float64, xp.float32], **kwargs)
 
     def _collected(self, X: Any, sample_weight: Any) -> Collection:

@@ -169,14 +169,14 @@ def constrained(V: Array, means: Statistics, covariance: Covariance, frame: Fram
     shapes = [W @ frame.forward.T @ covariance.half(h) @ frame.forward @ W.T - np.eye(frame.dim) for h in (0, 1)]
     both = means.both
     directions = [to_numpy(orthogonal_direction(*means.of(h))) + shape / 2 for h, shape in enumerate(shapes) if both]
-    return Refined(W, half_atoms(W, directions), f"orthogonal fixed point, {passes} passes", passes)
+    return Refined(W, half_atoms(W, directions), f"orthogonal fixed point, passes: {passes}", passes)
 
 
 def unconstrained(V: Array, means: Statistics, passes: int) -> Refined:
     """The most likely estimate ``V (n, n)``, and what the last statistics say of it."""
     W = to_numpy(V)
     directions = [to_numpy(free_direction(*means.of(h))) for h in (0, 1) if means.both]
-    return Refined(W, half_atoms(W, directions), f"maximum likelihood, {passes} passes", passes)
+    return Refined(W, half_atoms(W, directions), f"maximum likelihood, passes: {passes}", passes)
 
 
 def likely(part: list[Chunk], forward: Array, W: np.ndarray) -> Iteration:

@@ -217,7 +217,7 @@ def counted(spectral: Spectral, known: np.ndarray, rng: np.random.Generator) -> 
         if again.certified == k and rest_is_gaussian(spectral.moment, again.atoms, rng):
             reason = f"{named(k, 'certified atom')} in {r} directions, the others look Gaussian"
             return replace(spectral, found=again, rank=k, rank_reason=reason)
-    return replace(spectral, rank_reason=f"as many as dimensions, {r}; {n} are certified")
+    return replace(spectral, rank_reason=f"as many as dimensions, {r}; certified: {n}")
 
 
 def rest_is_gaussian(moment: Halved, atoms: np.ndarray, rng: np.random.Generator) -> bool:

@@ -61,7 +61,14 @@ def run(arguments: argparse.Namespace) -> int:
         table = opened(arguments.file, arguments.key, finite=False)
         X = table.X if model is None else rows_for(model, table, arguments.model, arguments.file)
         try:
-            found = diagnose(X, n_components=arguments.components, learned=learned, random_state=arguments.seed)
+            names = table.names if model is None else getattr(model, "feature_names_in_", table.names)
+            found = diagnose(
+                X,
+                n_components=arguments.components,
+                learned=learned,
+                feature_names=names,
+                random_state=arguments.seed,
+            )
         except RuntimeError as error:  # a chunk that can not be read
             raise CommandError(f"{arguments.file}: {error}") from None
     lines = [found.summary()] if table.header is None else [found.summary(), f"header    {table.header}"]

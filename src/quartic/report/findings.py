@@ -219,7 +219,7 @@ def _of_model(model: Any) -> Findings:
         "Spectral stage": f"{how.subsample:,} samples, {how.form} moment: {how.subsample_reason}",
         "Weights": f"temperature {how.temperature:.3g}, {how.effective:,.0f} effective samples",
         "Supports": f"tau {how.tau:.2f}; {counted(len(how.groups), 'group')} of {noun}s that occur together; "
-        f"{counted(how.local, noun)} certified by local tempering",
+        f"{counted(how.local, noun)} found by local tempering",
         "Refinement": how.refinement,
         "Left over": f"eps {learned.eps:.4g}, the spectral norm of what the {noun}s do not explain of the cumulant",
     }
@@ -241,7 +241,8 @@ def _of_model(model: Any) -> Findings:
         eps=learned.eps,
         assumed=None,
         basis="Certificates are estimated with two disjoint halves of the samples, each judging what the other found. "
-        "They rest on coefficients whose signs are independent given their magnitudes, not on a proven bound.",
+        "They are about whitened coordinates: the squared correlation of the codes with the true coefficients. They "
+        "rest on coefficients whose signs are independent given their magnitudes, not on a proven bound.",
         facts=facts,
         settings={name: _words(value) for name, value in model.get_params(deep=False).items()},
         timings=dict(how.timings),

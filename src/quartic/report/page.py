@@ -27,6 +27,7 @@ from quartic.report.markup import Html, escaped, joined, tag
 
 OPEN = 20  # rows of a table that are shown at once, the others on demand; arbitrary
 GLANCE = 10  # the same in a notebook
+NEAR = 1e-6  # degrees: nearer is said as this; arbitrary
 SIZE = (3.9, 2.9)  # inches of a figure: letters of 8 points are legible on a phone
 PACKAGES = ("numpy", "scipy", "scikit-learn", "matplotlib")
 # What figures are drawn in, for a dark page: as far from it as the colours themselves are from white.
@@ -194,7 +195,8 @@ def _how_sure(found: Findings) -> Html:
         text = f"Uncertainties say nothing here: there may be no truth that the {noun}s are near to."
         if good.size:
             angle = np.degrees(np.arcsin(np.clip(np.median(found.uncertainty[found.certified]), 0.0, 1.0)))
-            text = f"Half of the certified {noun}s are estimated to lie within {angle:.2g} degrees of the truth."
+            near = f"within {angle:.2g} degrees" if angle > NEAR else f"within {NEAR:g} degrees, to rounding,"
+            text = f"Half of the certified {noun}s are estimated to lie {near} of the truth, if the model holds."
         pieces.append(tag("p", text))
     return joined(*pieces)
 
@@ -302,7 +304,7 @@ def _breakable(name: str) -> Html:
 
 
 def _settings(found: Findings, given: Mapping[str, Any]) -> Html:
-    settings = {**given, **{name: "chosen by itself" if v == "None" else v for name, v in found.settings.items()}}
+    settings = {k: "chosen by itself" if str(v) == "None" else v for k, v in {**given, **found.settings}.items()}
     if not settings:
         return tag("p", "Not recorded: a decomposition does not hold the arguments that it was called with.")
     return _facts("Parameters of the run", settings)
