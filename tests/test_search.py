@@ -332,7 +332,9 @@ class TestCount:
         result = counted(stage, nobody(r), rng)
         assert result.rank == n
         assert result.found.certified == n
-        assert ("all are certified" if gaussian == 0 else f"{n} directions of {r} are certified") in result.rank_reason
+        assert (
+            "all are certified" if gaussian == 0 else f"{n} certified atoms in {r} directions"
+        ) in result.rank_reason
         assert match(unit(mixing[:n] @ frame.forward), result.found.atoms).found(0.95) == n
 
 

@@ -33,7 +33,7 @@ class Reported:
         >>> planted = quartic.datasets.planted_tensor(6, 4, 0.1, random_state=0)
         >>> figure = quartic.decompose(planted.tensor).plot()  # plot("spectrum.png") writes it to a file
         >>> [ax.get_title("left") for ax in figure.get_axes()]
-        ['Spectrum', 'Certificates']
+        ['Spectrum of the tensor', 'Certificates']
         >>> data = quartic.datasets.nice_samples(2000, 5, random_state=0)
         >>> figure = quartic.SpectralDictionaryLearning().fit(data.samples).plot()
         >>> [ax.get_title("left") for ax in figure.get_axes()][:3]

@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import warnings
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -308,7 +309,7 @@ class _SpectralEstimator(
 
     def _store(self, learned: Learned, samples: int, like: Array = None) -> None:
         """What was learned, as attributes in the library and on the device of ``like``; NumPy's when not given."""
-        self.learned_ = learned
+        self.learned_ = learned = replace(learned, status=learned.status.about(self._noun))
         self._put(
             like,
             certificates_=learned.certificates,
@@ -319,7 +320,7 @@ class _SpectralEstimator(
         )
         self.eps_ = learned.eps
         self.frame_ = learned.frame
-        self.status_ = learned.status.about(self._noun)
+        self.status_ = learned.status
         self.report_ = learned.report
         self.temperature_ = learned.report.temperature
         self.effective_samples_ = learned.report.effective

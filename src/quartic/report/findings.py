@@ -233,7 +233,7 @@ def _of_model(model: Any) -> Findings:
         components=learned.components,
         sizes=learned.energy,
         certificates=learned.certificates,
-        status=model.status_,
+        status=learned.status,
         spectrum=spectrum,
         kept=kept,
         skipped=b - a,
