@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 
@@ -11,6 +12,11 @@ OURS = ("quartic", "sklearn")  # what lies between the caller and us: estimators
 def counted(count: int, noun: str) -> str:
     """So many, in the singular or the plural."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def called(text: str, noun: str) -> str:
+    """What is said of atoms, where they are called otherwise."""
+    return re.sub(r"\batom(?=s?\b)", noun, text)
 
 
 def warn(message: str, category: type[Warning]) -> None:

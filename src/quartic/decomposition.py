@@ -129,7 +129,7 @@ def decompose(
         found = replace(best, sweeps=before + other.sweeps)
     asymmetry = getattr(tensor, "asymmetry", 0.0)
     if asymmetry > ASYMMETRIC and not found.status.ok:
-        found = replace(found, status=of_asymmetric(found.status, asymmetry))
+        found = replace(found, status=_of_asymmetric(found.status, asymmetry))
     if found.status.code in ("incomplete", "nothing"):
         warn(str(found.status), DecompositionWarning)
     return Decomposition(
@@ -293,7 +293,7 @@ def _presented(
     order = _canonical_order(B, weights, bounds, m, goal)
     outside = spectrum.outside(choice.rank)
     seen = outside if outside > _rounding(spectrum.head(0)) * abs(spectrum.values[0]) else 0.0
-    status = _status(bounds[order], n, goal, choice, errors[2], seen, in_units, tilted, further(spectrum, choice))
+    status = _status(bounds[order], n, goal, choice, errors[2], seen, in_units, tilted, _further(spectrum, choice))
     return _Found(
         components=positive(to_numpy(B))[order, :],
         weights=weights[order],
@@ -312,7 +312,7 @@ def _presented(
     )
 
 
-def further(spectrum: Spectrum, choice: Selection) -> tuple[int, float] | None:
+def _further(spectrum: Spectrum, choice: Selection) -> tuple[int, float] | None:
     """Where a rank was given: a larger one at which the spectrum drops more, and by what factor."""
     if choice.reason != "given":
         return None
@@ -527,7 +527,7 @@ def _status(
     )
 
 
-def of_asymmetric(status: Status, asymmetry: float) -> Status:
+def _of_asymmetric(status: Status, asymmetry: float) -> Status:
     """The same, where most of what was given may not be what was meant."""
     message = f"{status.message} T is not symmetric: {asymmetry:.0%} of its norm was projected away."
     remedy = "Check that it is the tensor that was meant; other factors in each mode are found by TensorLy's parafac."

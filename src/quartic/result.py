@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from quartic._arrays import Array, from_numpy, to_numpy
 from quartic._files import load_arrays, readable, save_arrays
 from quartic._reported import Reported
-from quartic._words import counted
+from quartic._words import called, counted
 from quartic.algorithms.certify import is_certified
 from quartic.tensors.cp import to_tensorly
 from quartic.tensors.factored import FactoredTensor
@@ -104,8 +103,7 @@ class Status:
         >>> print(quartic.Status("complete", "5 atoms found.").about("source"))
         5 sources found.
         """
-        message, remedy = (re.sub(r"\batom(?=s?\b)", noun, text) for text in (self.message, self.remedy))
-        return Status(self.code, message, remedy)
+        return Status(self.code, called(self.message, noun), called(self.remedy, noun))
 
 
 @dataclass(frozen=True)

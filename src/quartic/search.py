@@ -192,15 +192,18 @@ def may_be_gaussian(
     """
     if values is None:
         values = kurtosis_along(moment, U)
-    variance = np.sum((U @ moment.covariance()) * U, axis=1)
-    gaussian = np.abs(values) <= SIGNIFICANT * variance**2 * np.sqrt(24 / moment.effective.sum())
+    gaussian = np.abs(values) <= SIGNIFICANT * error_along(moment, U)
     light = np.flatnonzero((values < 0) & ~gaussian)
     if plain is not None and light.size:
-        samples = plain()
-        variance = np.sum((U[light] @ samples.covariance()) * U[light], axis=1)
-        error = variance**2 * np.sqrt(24 / samples.effective.sum())
-        gaussian[light] = kurtosis_along(samples, U[light]) >= -SIGNIFICANT * error
+        some, axes = plain(), U[light]
+        gaussian[light] = kurtosis_along(some, axes) >= -SIGNIFICANT * error_along(some, axes)
     return np.asarray(gaussian)
+
+
+def error_along(moment: Halved, U: np.ndarray) -> np.ndarray:
+    """The standard error of the kurtosis along unit rows ``U (m, r)``, if the samples are Gaussian."""
+    variance = np.sum((U @ moment.covariance()) * U, axis=1)
+    return np.asarray(variance**2 * np.sqrt(24 / moment.effective.sum()))
 
 
 def kurtosis_along(moment: Halved, U: np.ndarray) -> np.ndarray:

@@ -7,7 +7,6 @@ import contextlib
 import json
 import math
 import os
-import re
 import sys
 import tempfile
 import warnings
@@ -214,11 +213,6 @@ def add_report(command: argparse.ArgumentParser) -> None:
         metavar="PAGE.html",
         help="write a page about the result: figures, a table, settings and times; it loads nothing",
     )
-
-
-def spoken(text: str, noun: str = "atom") -> str:
-    """What the library says of atoms, which are sources after ``--ica``."""
-    return re.sub(r"\batom(?=s?\b)", noun, text)
 
 
 def verdict(status: Status) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 
 from quartic import report
 from quartic._files import atomic
+from quartic._words import called, counted
 from quartic.cli import text
 from quartic.cli.common import (
     EXIT_CODES,
@@ -22,7 +23,6 @@ from quartic.cli.common import (
     check_output,
     progress,
     say,
-    spoken,
     to_json,
     verdict,
     whole,
@@ -136,11 +136,6 @@ def run(arguments: argparse.Namespace) -> int:
     return verdict(model.status_)
 
 
-def noun_of(model: Model) -> str:
-    """What a model calls its components."""
-    return "source" if isinstance(model, SpectralICA) else "atom"
-
-
 def save(model: Model, path: str) -> str:
     """Write a model, or its components alone as text; says which."""
     if not path.lower().endswith(".csv"):
@@ -155,11 +150,11 @@ def save(model: Model, path: str) -> str:
 def summary(model: Model, most: int = 20) -> str:
     """A table of the first ``most`` atoms, and what is to be said about all of them."""
     n, d = model.n_components_, model.n_features_in_
-    word, share = noun_of(model), model.learned_.energy
+    word, share = model._noun, model.learned_.energy
     largest = findings(model).columns()["Largest entries"] if hasattr(model, "feature_names_in_") else []
-    figures = spoken(model.report_.summary(), word).replace("\nsources   ", "\nsources ")  # in line with the others
+    figures = called(model.report_.summary(), word).replace("\nsources   ", "\nsources ")  # in line with the others
     lines = [
-        f"{n} {word}{'' if n == 1 else 's'} in dimension {d}, {int(np.sum(model.certified_))} certified",
+        f"{counted(n, word)} in dimension {d}, {int(np.sum(model.certified_))} certified",
         f"status      {model.status_}",
         figures,
         "",

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from quartic.cli.common import say, spoken
+from quartic._words import called
+from quartic.cli.common import say
 from quartic.report.findings import Findings, findings
 
 MOST = 20  # rows of the table; the report has them all
@@ -36,7 +37,7 @@ def coloured(found: Findings, written: Sequence[str], console: Any) -> None:
     console.print(Text(f"{found.verdict}.", style=style), Text(str(found.status)))
     facts = Table(box=None, show_header=False, pad_edge=False)
     for name, fact in found.facts.items():
-        facts.add_row(Text(name, style="dim"), Text(spoken(fact, found.noun)))
+        facts.add_row(Text(name, style="dim"), Text(called(fact, found.noun)))
     console.print(facts)
     n, columns = found.components.shape[0], found.columns()
     for name in LEFT_OUT:

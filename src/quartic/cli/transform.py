@@ -24,7 +24,7 @@ from quartic.cli.common import (
     writing,
 )
 from quartic.cli.files import blocks, check_finite
-from quartic.cli.learn import Model, noun_of
+from quartic.cli.learn import Model
 from quartic.cli.scale import DATA, opened
 from quartic.cli.text import Table
 from quartic.estimators import SpectralDictionaryLearning, SpectralICA
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Load, transform, write."""
     check_output("--out", arguments.out, arguments.model, arguments.file, formats=tuple(WRITERS))
     model = load_model(arguments.model)
-    names = [f"{noun_of(model)}{i}" for i in range(model.n_components_)]
+    names = [f"{model._noun}{i}" for i in range(model.n_components_)]
     with bad_input(arguments.file):
         table = opened(arguments.file, arguments.key)
         X = rows_for(model, table, arguments.model, arguments.file)
