@@ -113,7 +113,6 @@ def test_tables_that_are_no_text_are_refused(run, tmp_path, content):
     ("name", "content", "said"),
     [
         ("a.npy", b"", "is empty"),
-        ("a.csv", b"", "is empty"),
         ("a.npy", b"1,2\n3,4\n", "is not a .npy, .npz or .csv file"),
         ("a.dat", b"1,2\n3,4\n", "nor text of a name that ends in .csv, .tsv, .txt"),
         ("a.npz", b"PK\x03\x04 and so on", "damaged, or no .npz archive"),
@@ -123,6 +122,11 @@ def test_tables_that_are_no_text_are_refused(run, tmp_path, content):
 def test_files_that_are_no_arrays_are_refused(run, tmp_path, name, content, said):
     (tmp_path / name).write_bytes(content)
     assert_refused(run("learn", tmp_path / name), str(tmp_path / name), said, "numpy.save")
+
+
+def test_an_empty_text_is_refused_with_what_it_should_hold(run, tmp_path):
+    (tmp_path / "a.csv").touch()
+    assert_refused(run("learn", tmp_path / "a.csv"), "the file is empty; samples are rows, numbers separated by commas")
 
 
 @pytest.mark.parametrize(

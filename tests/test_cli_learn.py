@@ -192,7 +192,7 @@ def test_atoms_as_text(run, file, tmp_path):
     for source, header in ((file, "0,1,2,3,4,5,6,7"), (tmp_path / "a.csv", ",".join(['"a, b"', *NAMES[1:]]))):
         code, out, _ = run("learn", source, "--out", tmp_path / "atoms.csv")
         assert code == 0
-        assert out.endswith(f"\ncomponents  {tmp_path / 'atoms.csv'}\n")
+        assert out.endswith(f"\natoms       {tmp_path / 'atoms.csv'}\n")
         assert (tmp_path / "atoms.csv").read_text().splitlines()[0] == header
         rows = np.genfromtxt(tmp_path / "atoms.csv", delimiter=",", skip_header=1)
         np.testing.assert_allclose(rows, expected, rtol=0, atol=1e-12)
@@ -421,3 +421,59 @@ def test_interrupted_in_the_middle_of_the_work(tmp_path):
     assert program.returncode == 130
     assert text.endswith("\rquartic: interrupted\r\n")
     assert os.listdir(tmp_path) == ["a.npy"]
+
+
+# Tables that are not quite what they should be
+
+
+def as_text(names, X):
+    lines = [",".join(names), *(",".join(map(str, row)) for row in X.tolist())]
+    return "\n".join(lines) + "\n"
+
+
+def test_a_constant_feature_is_named(run, tmp_path, seed):
+    X = draw(seed).samples
+    (tmp_path / "t.csv").write_text(as_text([*(f"t{j}" for j in range(N)), "flat"], np.insert(X, N, 3.7, axis=1)))
+    code, out, err = run("learn", tmp_path / "t.csv")
+    assert (code, err) == (0, "")
+    assert out.startswith(f"{N} atoms in dimension {N}, ")
+    assert "\nconstant    flat: no atom has a part in it\n" in out
+    np.save(tmp_path / "t.npy", X)
+    assert "constant" not in run("learn", tmp_path / "t.npy")[1]
+
+
+def test_a_column_that_counts_the_rows_is_named(run, tmp_path, seed):
+    X = np.insert(draw(seed).samples, 2, np.arange(M), axis=1)
+    (tmp_path / "t.csv").write_text(as_text(["a", "b", "id", *(f"t{j}" for j in range(2, N))], X))
+    assert "column id counts the rows" in run("learn", tmp_path / "t.csv")[2]
+    np.save(tmp_path / "t.npy", X)
+    assert "column 3 counts the rows" in run("learn", tmp_path / "t.npy")[2]
+
+
+def test_a_transposed_file_is_asked_about(run, tmp_path):
+    np.save(tmp_path / "t.npy", draw().samples[:40].T)
+    assert f"are the samples in columns ({N} rows, 40 columns)? Then transpose" in run("learn", tmp_path / "t.npy")[2]
+
+
+def test_standard_input(run, tmp_path, monkeypatch):
+    text = as_text([f"t{j}" for j in range(N)], draw().samples)
+    (tmp_path / "t.csv").write_text(text)
+
+    def given(text):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+
+    given(text.encode())
+    untimed = [re.sub(r"time .*", "", run("learn", path)[1]) for path in ("-", tmp_path / "t.csv")]
+    assert untimed[0] == untimed[1]
+    given(text.encode())
+    assert run("check", "-")[0] == 0
+    given(b"a,b\n1,x\n")
+    assert_refused(run("learn", "-"), "standard input: line 2, column 2 (b): 'x' is not a number")
+    given(b"")
+    assert_refused(run("learn", "-"), "standard input: ")
+    given(b"\xff\xfe\x00")
+    assert_refused(run("learn", "-"), "standard input: ")
+    assert_refused(run("learn", "-", "--memory", "1GB"), "is read as a whole")
+    given(text.encode())
+    run("learn", "-", "--report", tmp_path / "r.html")
+    assert "standard input" in (tmp_path / "r.html").read_text()

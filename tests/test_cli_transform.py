@@ -130,9 +130,10 @@ def named(tmp_path, kind):
 
 def test_columns_go_by_their_names(run, model, named, tmp_path, kind):
     path, expected = tmp_path / "a.csv", kind.load(model).transform(NEW)
-    for order in (slice(None), slice(None, None, -1)):
+    note = f"quartic: note: {path}: has its columns in another order than {named}; they are taken by their names\n"
+    for order, said in ((slice(None), ""), (slice(None, None, -1), note)):
         write_table(path, NEW[:, order], NAMES[order])
-        assert run("transform", named, path, "--out", tmp_path / "c.npy") == (0, "", "")
+        assert run("transform", named, path, "--out", tmp_path / "c.npy") == (0, "", said)
         np.testing.assert_allclose(np.load(tmp_path / "c.npy"), expected, rtol=0, atol=1e-12)
     assert run("transform", model, path, "--out", tmp_path / "c.npy") == (0, "", "")  # which knows no names
 
@@ -142,7 +143,9 @@ def test_columns_of_parquet_files_go_by_their_names(run, model, named, tmp_path,
     pytest.importorskip("dask")
     table = pa.table({name: NEW[:, k] for k, name in reversed(list(enumerate(NAMES)))})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=30)
-    assert run("transform", named, tmp_path / "a.parquet", "--out", tmp_path / "c.npy") == (0, "", "")
+    code, out, err = run("transform", named, tmp_path / "a.parquet", "--out", tmp_path / "c.npy")
+    assert (code, out) == (0, "")
+    assert "they are taken by their names" in err
     expected = kind.load(model).transform(NEW)
     np.testing.assert_allclose(np.load(tmp_path / "c.npy"), expected, rtol=0, atol=1e-12)
 

@@ -8,9 +8,10 @@ import pytest
 from scipy.signal import lfilter
 
 import quartic
-from quartic.algorithms.assume import changes, neighbours, skewness, spaced, tied, uniformity
+from quartic.algorithms.assume import changes, neighbours, often, skewness, spaced, tied, uniformity
 from quartic.datasets import COEFFICIENTS, SUPPORTS, nice_samples
-from quartic.diagnosis import diagnose, looked_at
+from quartic.diagnosis import diagnose
+from quartic.rows import looked_at
 
 M, D = 2000, 8
 MODELS = {"dictionary": quartic.SpectralDictionaryLearning, "ica": quartic.SpectralICA}
@@ -256,7 +257,7 @@ def test_features_have_names(seed):
     Y = good(seed).samples
     Y = np.column_stack((Y, np.full(M, 3.0), -Y[:, 1]))
     names = [f"temp_{i}" for i in range(D + 2)]
-    said = "1 feature is constant (temp_8), 1 is a copy of others (temp_9)"
+    said = "1 feature is constant (temp_8), 1 is a copy of another (temp_9)"
     assert diagnose(pd.DataFrame(Y, columns=names))["features"].measured == said
     assert diagnose(Y, feature_names=names)["features"].measured == said
     for plain in (Y, pd.DataFrame(Y)):
@@ -398,3 +399,44 @@ def test_spaced_rows_come_from_all_over():
     Z = np.arange(10.0)[:, None]
     assert spaced(Z, 4)[:, 0].tolist() == [0, 3, 6, 9]
     assert spaced(Z, 20) is Z
+
+
+def test_a_feature_that_counts_the_rows_is_named(seed):
+    Y = nice_samples(3000, 5, random_state=seed).samples
+    names = ["id", *(f"t{j}" for j in range(5))]
+    found = diagnose(np.column_stack([np.arange(3000) * 2.0 + 7, Y]), feature_names=names)["features"]
+    assert found.level == "doubtful"
+    assert "1 counts the rows (id)" in found.measured
+    assert diagnose(Y)["features"].level == "ok"
+
+
+@pytest.mark.parametrize("kind", ["code", "stuck", "clipped"])
+def test_a_value_that_is_there_too_often_is_named(kind, seed):
+    rng = np.random.default_rng(seed)
+    Y = 5 + nice_samples(20_000, 6, coefficients="gaussian", random_state=seed).samples
+    assert diagnose(Y)["repeated"].level == "ok"  # samples without an active atom are all the same
+    if kind == "code":
+        Y[rng.random(20_000) < 0.03, 2] = -999
+    elif kind == "stuck":
+        Y[4000:4600, 2] = 5.25
+    else:
+        Y[:, 2] = np.clip(Y[:, 2], *np.quantile(Y[:, 2], (0.03, 0.97)))
+    found = diagnose(Y)["repeated"]
+    assert found.level == "doubtful"
+    assert found.measured.startswith("1 feature repeats one value far more often than others (2: ")
+    assert 0.02 < found.value < 0.04
+
+
+def test_values_of_few_kinds_are_no_fault(seed):
+    for options in ({"coefficients": "sign"}, {"coefficients": "sign", "dictionary": "orthonormal"}):
+        assert diagnose(nice_samples(5000, 8, random_state=seed, **options).samples)["repeated"].level == "ok"
+    counts = np.random.default_rng(seed).poisson(3.0, (5000, 6)).astype(float)
+    assert diagnose(counts)["repeated"].level == "ok"
+    fine = nice_samples(5000, 8, coefficients="gaussian", random_state=seed).samples
+    assert diagnose(np.round(fine, 2))["repeated"].level == "ok"
+
+
+def test_what_is_there_most_often():
+    Y = np.array([[0.0, 1], [0, 2], [0, 3], [7, 4], [7, 5], [-1, 5], [-1, 5], [-1, 6], [3, 6]])
+    value, times, third, distinct = often(Y)  # of which the medians are 0 and 5
+    assert (value.tolist(), times.tolist(), third.tolist(), distinct.tolist()) == ([-1, 6], [3, 2], [1, 1], [4, 6])

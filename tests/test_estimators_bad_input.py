@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+import quartic
 from quartic import Covariance, DecompositionWarning, FourthMoment, SpectralDictionaryLearning, SpectralICA
 from quartic.datasets import nice_samples
 from quartic.metrics import match
@@ -382,3 +383,20 @@ class TestIgnored:
 def test_no_known_components_are_none(kind):
     with_none = kind(known_components=np.zeros((0, Y.shape[1]))).fit(Y)
     np.testing.assert_array_equal(with_none.components_, kind().fit(Y).components_)
+
+
+def test_columns_of_a_dataframe_that_are_to_blame_are_named(kind):
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(np.random.default_rng(0).standard_normal((50, 3)), columns=["a", "b", "c"])
+    missing = table.mask(table == table.loc[4, "b"])
+    with pytest.raises(ValueError, match="X contains NaN, in the columns b: fill in"):
+        kind().fit(missing)
+    dated = table.assign(day=pd.Timestamp("2020-01-01"), label="x")
+    for name, refused in (("X", kind().fit), ("Y", quartic.diagnose)):
+        with pytest.raises(ValueError, match=f"{name} has columns that hold no numbers: day, label; leave them out"):
+            refused(dated)
+
+
+def test_an_argument_that_is_not_there_is_refused_without_private_names():
+    with pytest.raises(TypeError, match=r"^SpectralEstimator.__init__\(\) got an unexpected keyword argument 'whiten'"):
+        quartic.SpectralICA(whiten="unit-variance")

@@ -475,7 +475,7 @@ def _status(
     if found == 0:
         return Status(
             "nothing",
-            f"no component found for rank {n} ({choice.reason}).",
+            f"no component found at rank {n} ({choice.reason}).",
             "T may hold no orthogonal components, an error larger than they are, or more components than the rank.",
         )
     some = f"{counted(found, 'component')} found"

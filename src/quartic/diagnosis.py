@@ -1,10 +1,10 @@
 """Whether samples are what the method assumes (``docs/samples.md``), measured before a fit or after it.
 
 Each assumption is a :class:`Finding`: a figure, the limit that it is held against, and what to change.  All of them are
-taken from some thousands of rows, after one pass over the samples that looks for values that are not finite and for
-gross rows.  What a figure must be, at least or at most, divides broken from doubtful; what it should be, or is better,
-doubtful from ok.  Signals are those of an orthogonal solution, which has the right subspaces where it has the wrong
-axes (see ``algorithms.together``); what was learned is held against the samples only where that is the question.
+taken from some thousands of rows (``quartic.rows``).  What a figure must be, at least or at most, divides broken from
+doubtful; what it should be, or is better, doubtful from ok.  Signals are those of an orthogonal solution, which has the
+right subspaces where it has the wrong axes (see ``algorithms.together``); what was learned is held against the samples
+only where that is the question.
 """
 
 from __future__ import annotations
@@ -12,46 +12,35 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from quartic._arrays import (
-    CHUNK,
-    array_namespace,
     check_random_state,
-    is_array_api_obj,
     packed_dim,
-    squared_norms,
-    take_rows,
-    to_numpy,
 )
 from quartic._words import counted
-from quartic.algorithms.assume import EPOCHS, changes, neighbours, skewness, spaced, tied, uniformity
+from quartic.algorithms.assume import EPOCHS, changes, neighbours, often, skewness, spaced, tied
 from quartic.algorithms.certify import is_certified
 from quartic.algorithms.refine import LOG_COSH_SPREAD, from_gaussian
 from quartic.algorithms.temper import CARRYING, SHARE, effective, tempering
 from quartic.algorithms.together import DEVIATION, kurtosis
-from quartic.frame import Frame
-from quartic.halves import half_of, row_hash
 from quartic.learned import Learned
-from quartic.local import Cloud, orthogonal_axes, untangle
-from quartic.moments import Covariance
+from quartic.local import untangle
 from quartic.overcomplete import FEW as FEW_MORE
-from quartic.samples import SIGNIFICANT, Limit, glance, in_part
-from quartic.search import FEW, Certified
+from quartic.rows import FEWEST_ROWS, Rows, View, looked_at
+from quartic.samples import SIGNIFICANT, check_columns
+from quartic.search import Certified
 from quartic.spectral import SUBSAMPLE
 
 __all__ = ["Diagnosis", "Finding", "diagnose"]
 
 LEVELS = ("ok", "doubtful", "broken")
-LOOKED, RUN = 1 << 14, 256  # rows that are looked at, and how many of these follow each other: neighbours tell order
-PAIRED = (2048, 8192)  # rows that are compared in pairs; more only where the first say nothing
 COPY = 1e-10  # from 1, of the correlation of a feature and its copy: rounding
 SPOILED = 0.005  # share of gross rows from which on the 99.5% quantile that limits them is gross itself
-NAMED = (3, 8)  # places of values that are not finite, and features, that are named
-FEWEST_ROWS = 2 * FEW  # times the dimension: both halves certify from so many, and the score of structure has no bias
+NAMED = 8  # features that are named
+STUCK, OFTEN, VALUES = 0.01, 5, 100  # share of a repeated value; times as often as others, of which there are so many
 LOST = (1e-6, 1e-4)  # part of the variance in the least direction that rounding may be; arbitrary
 FEWEST = 0.001  # share of the rows, the longest, whose part in the fourth moment is looked at
 HELD_BY_FEW = 1 / 3  # of the fourth moment; Laplace coefficients have 0.2 in 8 dimensions, Student's t with 3 dof 0.6
@@ -244,6 +233,7 @@ def diagnose(
     >>> quartic.diagnose(abs(data.codes) @ data.dictionary).broken
     ['symmetry']
     """
+    check_columns("Y", Y)
     names = _names(Y, feature_names)
     rows = looked_at(Y)
     d = rows.Y.shape[1]
@@ -265,9 +255,9 @@ def diagnose(
     serial = _serial(view)
     stationary = _stationary(view, serial)
     findings = [
-        *first, _features(rows, names), _outliers(rows), _samples(view, n), _condition(view), _structure(view),
-        _directions(view), _tails(view), _symmetry(view), _together(view, n, stationary), _noise(view), serial,
-        stationary,
+        *first, _features(rows, names), _repeated(rows, names), _outliers(rows), _samples(view, n), _condition(view),
+        _structure(view), _directions(view), _tails(view), _symmetry(view), _together(view, n, stationary),
+        _noise(view), serial, stationary,
     ]  # fmt: skip
     if learned is not None:
         findings += [_certificates(learned), _span(view, learned), _scale(view, learned)]
@@ -290,133 +280,6 @@ def _number_of_atoms(n_components: Any, d: int) -> int:
         reach = f"so many squares of atoms with {d} features can be linearly independent"
         raise ValueError(f"n_components must lie between 1 and {packed_dim(d)}, {reach}; got {n}.")
     return n
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows that are looked at, without those that are not finite or gross.
-
-    Attributes
-    ----------
-    Y : ndarray of shape (k, d)
-        In their own order.
-    index : ndarray of shape (k,)
-        Their places among all rows.
-    total, infinite, gross : int
-        All rows; those that are not finite; those far longer than all others.
-    magnitude : str or None
-        What is wrong with the size of the values, where moments would overflow.
-    places : tuple of (row, column)
-        Of the first values that are not finite.
-    """
-
-    Y: np.ndarray
-    index: np.ndarray
-    total: int
-    infinite: int
-    gross: int
-    magnitude: str | None = None
-    places: tuple[tuple[int, int], ...] = ()
-
-    @cached_property
-    def covariance(self) -> Covariance:
-        """Of these rows."""
-        return Covariance().update(self.Y)
-
-    @cached_property
-    def variance(self) -> np.ndarray:
-        """Of each feature, ``(d,)``; exactly zero for one that is constant."""
-        return np.where(np.ptp(self.Y, axis=0) > 0, np.diagonal(self.covariance.covariance), 0.0)
-
-    @cached_property
-    def whole(self) -> Frame:
-        """Of every direction that varies."""
-        return self.covariance.frame(self.Y.shape[1])
-
-
-def looked_at(Y: Any) -> Rows:
-    """Runs of rows from all over the samples; from a Dask collection, those of a random part."""
-    from quartic.distributed import collected, is_collection
-
-    if is_collection(Y):
-        data = collected(Y, None).fresh("diagnose")
-        index = data.about(LOOKED)
-        return Rows(to_numpy(data.take(index)), index, data.rows, 0, data.trimmed)
-    Y = Y if is_array_api_obj(Y) else np.asarray(Y)
-    xp = array_namespace(Y)
-    if Y.ndim != 2 or not xp.isdtype(Y.dtype, ("bool", "integral", "real floating")):
-        raise ValueError(f"Y must hold real samples as rows, shape (m, d); got {Y.dtype} of shape {tuple(Y.shape)}.")
-    if Y.dtype not in (xp.float32, xp.float64):
-        Y = xp.astype(Y, xp.float64)
-    m = Y.shape[0]
-    starts = range(0, m, CHUNK)
-    whole = [to_numpy(xp.all(xp.isfinite(Y[a : min(a + CHUNK, m), :]), axis=1)) for a in starts]
-    finite = np.flatnonzero(np.concatenate(whole) if whole else np.zeros(0, dtype=bool))
-    bad = np.setdiff1d(np.arange(m), finite, assume_unique=True)
-    infinite, places = bad.shape[0], _places(Y, bad[: NAMED[0]])
-    some = to_numpy(take_rows(Y, finite[in_part(finite, 0.0, glance(finite.shape[0]))]))
-    try:
-        limit = Limit.of(some, finite.shape[0])
-    except ValueError as error:
-        return Rows(some, finite[:0], m, infinite, 0, str(error), places)
-    long = [to_numpy(limit.norms(Y[a : min(a + CHUNK, m), :])) > limit.norm for a in starts]
-    good = finite[~np.concatenate(long)[finite]] if long else finite
-    gross = finite.shape[0] - good.shape[0]
-    if good.shape[0] > LOOKED:
-        first = np.linspace(0, good.shape[0] - RUN, LOOKED // RUN).astype(np.intp)
-        good = good[np.unique(first[:, None] + np.arange(RUN))]
-    return Rows(to_numpy(take_rows(Y, good)), good, m, infinite, gross, places=places)
-
-
-def _places(Y: Any, bad: np.ndarray) -> tuple[tuple[int, int], ...]:
-    """Row and column of the first values that are not finite, in some rows of ``Y (m, d)`` that hold such."""
-    row, column = np.nonzero(~np.isfinite(to_numpy(take_rows(Y, bad))))
-    return tuple(zip(bad[row].tolist(), column.tolist(), strict=True))[: NAMED[0]]
-
-
-def structure_of(Z: np.ndarray) -> float:
-    """How far directions of ``Z (k, r)`` differ, from a first look, or from a longer one where that shows nothing."""
-    score = uniformity(spaced(Z, PAIRED[0]))
-    return score if score > SIGNIFICANT else uniformity(spaced(Z, PAIRED[1]))
-
-
-class View:
-    """Rows in whitened coordinates ``Z (k, r)``, and as signals ``S (k, r)`` of variance 1, made when asked for."""
-
-    def __init__(self, rows: Rows, rng: np.random.Generator) -> None:
-        self.rows, self.rng = rows, rng
-        self.whole = rows.whole
-        self.frame = rows.covariance.frame()
-        self.Z = self.frame.whiten(rows.Y, np.float64)
-        self.squares = squared_norms(self.Z)
-
-    @cached_property
-    def cloud(self) -> Cloud:
-        """In random order, as local tempering wants them."""
-        place = row_hash(self.rows.index)
-        order = np.argsort(place, kind="stable")
-        return Cloud(self.Z[order].astype(np.float32), half_of(place[order]), np.ones(order.shape[0]))
-
-    @cached_property
-    def S(self) -> np.ndarray:
-        """Signals of an orthogonal solution."""
-        return self.Z @ orthogonal_axes(self.cloud, self.rng).T
-
-    @cached_property
-    def structure(self) -> float:
-        """How far directions differ."""
-        return structure_of(self.Z)
-
-    @property
-    def few(self) -> str:
-        """Why nothing can be said of atoms; empty where it can."""
-        enough = self.Z.shape[0] >= FEWEST_ROWS * self.frame.dim
-        return "" if enough else f"fewer than {FEWEST_ROWS} samples for each of {counted(self.frame.dim, 'dimension')}"
-
-    @cached_property
-    def kurtosis(self) -> np.ndarray:
-        """Excess kurtosis of the signals."""
-        return kurtosis(self.S, np.ones(self.S.shape[0])) - 3
 
 
 def _above(value: float, limits: tuple[float, float]) -> str:
@@ -466,20 +329,38 @@ def _features(rows: Rows, names: list[str] | None) -> Finding:
     unit = np.sqrt(np.where(rows.variance > 0, rows.variance, 1.0))
     R = np.abs(rows.covariance.covariance / unit / unit[:, None])
     copies = np.flatnonzero(np.any(np.triu(R, 1) > 1 - COPY, axis=0))
-    idle = np.union1d(constant, copies)
+    place = rows.index - np.mean(rows.index)
+    along = np.abs(place @ (rows.Y - np.mean(rows.Y, axis=0))) / np.linalg.norm(place) / np.sqrt(rows.index.shape[0])
+    counting = np.flatnonzero(along / unit > 1 - COPY) if rows.index.shape[0] > 2 else constant[:0]
+    idle = np.union1d(np.union1d(constant, copies), counting)
 
-    def listed(features: np.ndarray) -> str:
-        shown = ", ".join(_feature(names, column) for column in features[: NAMED[1]].tolist())
-        more = ", ..." if features.shape[0] > NAMED[1] else ""
-        return f" ({shown}{more})" if shown else ""
+    def listed(features: np.ndarray, one: str, many: str) -> str:
+        shown = ", ".join(_feature(names, column) for column in features[:NAMED].tolist())
+        more = ", ..." if features.shape[0] > NAMED else ""
+        return (one if features.shape[0] == 1 else many) + (f" ({shown}{more})" if shown else "")
 
-    measured = f"{counted(constant.shape[0], 'feature')} {'is' if constant.shape[0] == 1 else 'are'} constant"
-    measured += (
-        f"{listed(constant)}, {copies.shape[0]} {'is a copy' if copies.shape[0] == 1 else 'are copies'} of others"
-    )
-    measured += listed(copies)
+    measured = f"{counted(constant.shape[0], 'feature')} {listed(constant, 'is constant', 'are constant')}, "
+    measured += f"{copies.shape[0]} {listed(copies, 'is a copy of another', 'are copies of others')}"
+    if counting.shape[0]:
+        measured += f", {counting.shape[0]} {listed(counting, 'counts the rows', 'count the rows')}"
     level = "ok" if idle.shape[0] == 0 else "doubtful" if constant.shape[0] < rows.Y.shape[1] else "broken"
     return _finding("features", level, measured, "Leave them out: they add nothing.", idle.shape[0], 0)
+
+
+def _repeated(rows: Rows, names: list[str] | None) -> Finding:
+    value, times, others, distinct = often(rows.Y)
+    share = times / rows.Y.shape[0]
+    stuck = np.flatnonzero((share > STUCK) & (times > OFTEN * others) & (distinct > VALUES))
+    if not stuck.shape[0]:
+        return _finding("repeated", "ok", "no feature repeats one value far more often than others", "", 0.0, STUCK)
+    shown = [f"{_feature(names, j)}: {value[j]:.6g} in {share[j]:.1%}" for j in stuck[:NAMED].tolist()]
+    more = "; ..." if stuck.shape[0] > NAMED else ""
+    measured = (
+        f"{counted(stuck.shape[0], 'feature')} {'repeats' if stuck.shape[0] == 1 else 'repeat'} one value far more "
+        f"often than others ({'; '.join(shown)}{more} of the samples): should be at most {STUCK:.0%}"
+    )
+    remedy = "A code for what is missing, a sensor that is stuck, or one that is clipped? Leave these samples out."
+    return _finding("repeated", "doubtful", measured, remedy, np.max(share[stuck]), STUCK)
 
 
 def _outliers(rows: Rows) -> Finding:

@@ -461,7 +461,7 @@ def status_of(certificates: np.ndarray, trimmed: int) -> Status:
             "few-samples",
             f"{certified} of {named(n, 'atom')} certified: there are too few samples for the spectral stage, "
             f"or no structure that it sees, and the result is the best of several local optima.{note}",
-            "More samples, or fewer components; quartic check, or diagnose, says which assumption does not hold.",
+            "quartic check, or diagnose, says which: more samples, or fewer components, help in the first case alone.",
         )
     return Status(
         "uncertified",

@@ -49,16 +49,16 @@ from quartic.frame import Frame
 from quartic.learned import Learned, LearningReport
 from quartic.moments import FourthMoment
 from quartic.result import Status
-from quartic.samples import Held, trim
+from quartic.samples import Held, check_columns, trim
 
 FORMS = ("auto", "accumulated", "implicit")
 ALGORITHMS = (None, "omp", "lars", "lasso_lars", "lasso_cd", "threshold")  # those of sklearn's sparse_encode
 
 
-class _SpectralEstimator(
+class SpectralEstimator(
     Reported, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
 ):
-    """What both estimators share: one fit, two ways to present it."""
+    """What both estimators share: one fit, two ways to present it.  Not private by name: errors of Python name it."""
 
     moment_: FourthMoment
     _noun = "atom"  # what is called so
@@ -233,13 +233,13 @@ class _SpectralEstimator(
     def _validated(self, X: Any, **kwargs: Any) -> Array:
         """Samples in float64 or float32: of their own library with scikit-learn's array dispatch, or of NumPy."""
         xp = array_namespace(X) if get_config()["array_api_dispatch"] and is_array_api_obj(X) else np
-        text = [
-            str(name) for name, dtype in getattr(X, "dtypes", {}).items() if getattr(dtype, "kind", "O") not in "biuf"
-        ]
-        if text:
-            raise ValueError(
-                f"X has columns that hold no numbers: {', '.join(text[:8])}; leave them out, or encode them."
-            )
+        check_columns("X", X)
+        if hasattr(X, "columns") and hasattr(X, "isna"):  # of a dataframe, the name of a column says more than a count
+            missing = X.isna().any()
+            empty = [str(name) for name in missing.index[missing.to_numpy()]]
+            if empty:
+                where = f"in the columns {', '.join(empty[:8])}"
+                raise ValueError(f"X contains NaN, {where}: fill in what is missing, or drop these rows.")
         return validate_data(self, X, dtype=[xp.float64, xp.float32], **kwargs)
 
     def _collected(self, X: Any, sample_weight: Any) -> Collection:
@@ -572,7 +572,7 @@ _ARRAYS = (
 )  # fmt: skip
 
 
-class SpectralDictionaryLearning(_SpectralEstimator):
+class SpectralDictionaryLearning(SpectralEstimator):
     """Learn a dictionary from samples ``y = sum_i x_i a_i``, with a certificate for every atom.
 
     No starting point and no tuning: the fourth cumulant of the whitened samples is truncated to the span of the ``a_i
@@ -728,7 +728,7 @@ class SpectralDictionaryLearning(_SpectralEstimator):
         return self._restored(X, self.learned_.components, self.learned_.mean)
 
 
-class SpectralICA(_SpectralEstimator):
+class SpectralICA(SpectralEstimator):
     """Independent component analysis: a drop-in for scikit-learn's ``FastICA``, with a certificate for every source.
 
     Methods and attributes are those of ``FastICA``.  Of its parameters only ``n_components`` and ``random_state`` are

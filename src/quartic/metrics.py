@@ -9,11 +9,12 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from quartic._arrays import to_numpy
+from quartic._words import counted
 
 __all__ = ["Match", "amari_distance", "match"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Match:
     """A one-to-one matching of the rows of two sets of components.
 
@@ -42,6 +43,11 @@ class Match:
     squared: np.ndarray
     signs: np.ndarray
     table: np.ndarray
+
+    def __repr__(self) -> str:
+        pairs = counted(self.rows.shape[0], "pair")
+        worst = f", squared correlations from {np.min(self.squared):.4f} on" if self.rows.shape[0] else ""
+        return f"<Match: {pairs}{worst}, {self.found()} found>"
 
     def found(self, threshold: float = 0.99) -> int:
         """How many components of the first set have a partner of their own.

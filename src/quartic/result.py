@@ -106,7 +106,7 @@ class Status:
         return Status(self.code, called(self.message, noun), called(self.remedy, noun))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Decomposition(Reported):
     """Components of a tensor, with what is known about them.
 
@@ -250,6 +250,11 @@ class Decomposition(Reported):
         if n > most:
             lines.append(f"  ... and {n - most} more")
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        n, d = self.components.shape
+        certified = int(np.sum(to_numpy(self.certified)))
+        return f"<Decomposition: {counted(n, 'component')} in dimension {d}, {certified} certified>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

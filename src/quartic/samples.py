@@ -116,6 +116,15 @@ class Samples(ABC):
         ]
 
 
+def check_columns(argument: str, X: Any) -> None:
+    """Refuse a dataframe with columns that hold no numbers, by their names."""
+    dtypes = getattr(X, "dtypes", {})
+    others = [str(name) for name, dtype in dtypes.items() if getattr(dtype, "kind", "O") not in "biuf"]
+    if others:
+        listed = ", ".join(others[:8])
+        raise ValueError(f"{argument} has columns that hold no numbers: {listed}; leave them out, or encode them.")
+
+
 @dataclass(frozen=True)
 class Held(Samples):
     """Samples in memory, or mapped into it: read in chunks, without copies of the whole.

@@ -134,3 +134,21 @@ def _off_diagonal(X: np.ndarray, group: np.ndarray) -> float:
 def spaced(Z: np.ndarray, most: int) -> np.ndarray:
     """At most so many rows, from all over."""
     return Z if Z.shape[0] <= most else Z[np.linspace(0, Z.shape[0] - 1, most).astype(np.intp)]
+
+
+def often(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Of each column of ``Y (k, d)`` the value that is there most often, besides the median, and how often it is.
+
+    Then how often the third most frequent one is (a signal may be clipped at both ends), and how many there are.  The
+    median may be a state of rest: samples without an active atom.
+    """
+    k = Y.shape[0]
+    S = np.sort(Y, axis=0)
+    last = np.concatenate([S[1:] != S[:-1], np.ones((1, Y.shape[1]), dtype=bool)])  # of equal values
+    place = np.arange(1, k + 1)[:, None]
+    before = np.concatenate([np.zeros((1, Y.shape[1]), dtype=np.intp), np.where(last, place, 0)[:-1]])
+    times = np.where(last & (S[k // 2] != S), place - np.maximum.accumulate(before, axis=0), 0)
+    peak = np.argmax(times, axis=0)
+    column = np.arange(Y.shape[1])
+    third = np.partition(times, -3, axis=0)[-3] if k > 2 else np.zeros(Y.shape[1], dtype=np.intp)
+    return S[peak, column], times[peak, column], third, np.sum(last, axis=0)

@@ -110,8 +110,9 @@ def rank_by_certificate(
     if best is not None:
         return best
     k = int(np.argmax(ratio)) + 1
-    drop = f"the sharpest drop, after eigenvalue {k}, is by a factor of {ratio[k - 1]:.2g}"
-    return Selection(k, f"the spectrum has no clear gap: {drop}", None, False)
+    factor = float(ratio[k - 1])
+    drop = f": the sharpest drop, after eigenvalue {k}, is by a factor of {factor:.2g}" if factor > 1 else ""
+    return Selection(k, f"the spectrum has no clear gap{drop}", None, False)
 
 
 def windows(values: np.ndarray, n: int, most: int = 6) -> list[tuple[int, int]]:

@@ -20,7 +20,8 @@ def add(commands: Any, parser: Callable[[], argparse.ArgumentParser]) -> None:
         description="Print a script for a shell, which then completes quartic's commands, options and files.",
         epilog="examples:\n"
         "  quartic completion bash > ~/.quartic.bash   # and in ~/.bashrc: source ~/.quartic.bash\n"
-        "  quartic completion zsh > _quartic           # in a folder of $fpath\n",
+        "  quartic completion zsh > _quartic           # in a folder of $fpath\n\n"
+        "There is none for other shells, such as fish: shtab, which writes these, has none.\n",
     )
     command.add_argument("shell", choices=SHELLS)
     command.set_defaults(run=lambda arguments: run(arguments, parser()))

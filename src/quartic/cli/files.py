@@ -13,7 +13,7 @@ from quartic._arrays import CHUNK
 from quartic._files import readable
 from quartic.cli import text
 from quartic.cli.common import CommandError, why
-from quartic.cli.text import TEXT, Table
+from quartic.cli.text import INPUT, STDIN, TEXT, Table
 
 NPY, ZIP = b"\x93NUMPY", b"PK"
 SAMPLES = "a .npy, .npz or .csv file"
@@ -44,18 +44,23 @@ def open_samples(path: str, key: str | None = None, *, finite: bool = True) -> T
     Parameters
     ----------
     path : str
-        ``.npy``, ``.npz`` or text; the first two are known by their contents.
+        ``.npy``, ``.npz`` or text; the first two are known by their contents.  ``-`` is text on standard input.
     key : str, optional
         Name of the array in an ``.npz`` file that holds more than one.
     finite : bool
         Whether to refuse values that are missing or not finite.
     """
     suffix = os.path.splitext(path)[1].lower()
-    magic = _first_bytes(path, SAMPLES, SAVED)
+    if path == STDIN:
+        path, magic = INPUT, b""
+    else:
+        magic = _first_bytes(path, SAMPLES, text.RIGHT if suffix in TEXT else SAVED)
     if suffix in OTHERS and magic != NPY:
         raise CommandError(f"{path}: is {OTHERS[suffix]}")
     _check_key(path, key, magic)
-    if suffix in TEXT and magic != NPY:
+    if path == INPUT:
+        table = text.read_input(finite=finite)
+    elif suffix in TEXT and magic != NPY:
         table = text.read(path, finite=finite)
     elif magic == NPY:
         table = Table(_map(path, SAVED))

@@ -21,6 +21,7 @@ from quartic.cli.common import (
     add_report,
     bad_input,
     check_output,
+    complain,
     progress,
     say,
     to_json,
@@ -37,6 +38,9 @@ from quartic.report.findings import findings
 
 Model = SpectralDictionaryLearning | SpectralICA
 
+COUNTED = 1000  # rows of a column that is suspected to number them; arbitrary
+MOST = 8  # names of features that a line lists; arbitrary
+ROUNDING = 1e-12  # relative: a feature with no more than that in any direction does not vary
 SOURCES = ("file", "key", "from_moments", "scheduler", "workers", "memory", "checkpoint", "skip_unreadable")
 STAGES = {  # of a fit, in words
     "trim": "looking for gross samples",
@@ -63,7 +67,8 @@ def add(commands: Any) -> None:
         "  quartic learn huge.zarr --memory 4GB --checkpoint run.npz --out model.npz\n"
         "  quartic learn --from-moments all.npz\n"
         "  quartic learn samples.npy --report report.html\n"
-        "  quartic learn samples.csv --out atoms.csv\n\n"
+        "  quartic learn samples.csv --out atoms.csv\n"
+        "  cut -d, -f2- table.csv | quartic learn -\n\n"
         "quartic transform model.npz samples.npy computes the codes of samples.  In Python,\n"
         "quartic.SpectralDictionaryLearning.load('model.npz') reads the model back (SpectralICA after --ica).\n\n"
         + EXIT_CODES,
@@ -81,7 +86,10 @@ def add(commands: Any) -> None:
         "--no-refine", dest="refine", action="store_false", help="stop after the spectral stage, on all samples"
     )
     command.add_argument(
-        "--out", metavar="MODEL.npz", help="save the model in this file; in a .csv file, the atoms alone, as unit rows"
+        "--out",
+        metavar="MODEL.npz",
+        help="save the model in this file; in a .csv file, the atoms alone, as unit rows (with --ica, what each "
+        "source is in the features: columns of the mixing matrix)",
     )
     add_report(command)
     add_common(command)
@@ -113,6 +121,13 @@ def run(arguments: argparse.Namespace) -> int:
                         raise CommandError(
                             f"{arguments.file}: holds one sample; at least two are needed, and many more are better"
                         )
+                    if X.shape[0] < X.shape[1]:
+                        shape = f"{X.shape[0]} rows, {X.shape[1]} columns"
+                        complain("warning", f"{arguments.file}: are the samples in columns ({shape})? Then transpose")
+                    counting = np.flatnonzero(np.all(np.diff(X[:COUNTED], axis=0) == 1, axis=0))[:1]
+                    for j in counting.tolist():
+                        name = f"column {j + 1}" if names is None else f"column {names[j]}"
+                        complain("warning", f"{arguments.file}: {name} counts the rows; leave it out, it is no feature")
                     if show is not None:
                         model.set_callbacks(_Watch(show))
                 model.fit(X)
@@ -125,7 +140,7 @@ def run(arguments: argparse.Namespace) -> int:
             written.append(f"{save(model, arguments.out):<11} {arguments.out}")
     if arguments.report is not None:
         settings = {name: vars(arguments)[name] for name in SOURCES if vars(arguments)[name]}
-        title = os.path.basename(os.path.normpath(given))
+        title = text.INPUT if given == text.STDIN else os.path.basename(os.path.normpath(given))
         with writing("--report", arguments.report):
             report.write_report(model, arguments.report, title=title, settings=settings, warnings=said)
         written.append(f"report      {arguments.report}")
@@ -143,20 +158,24 @@ def save(model: Model, path: str) -> str:
         return "model"
     names = getattr(model, "feature_names_in_", range(model.n_features_in_))
     with atomic(path) as out:
-        text.write(out, names, [model.learned_.components])  # atoms; components_ of ICA unmix
-    return "components"
+        text.write(out, names, [model.learned_.components])  # that mix; components_ of ICA unmix
+    return f"{model._noun}s"
 
 
 def summary(model: Model, most: int = 20) -> str:
     """A table of the first ``most`` atoms, and what is to be said about all of them."""
-    n, d = model.n_components_, model.n_features_in_
-    word, share = model._noun, model.learned_.energy
+    n, word, share = model.n_components_, model._noun, model.learned_.energy
+    names = getattr(model, "feature_names_in_", [f"feature {j}" for j in range(model.n_features_in_)])
     largest = findings(model).columns()["Largest entries"] if hasattr(model, "feature_names_in_") else []
+    part = np.max(np.abs(model.learned_.frame.backward), axis=0)
+    constant = [str(names[j]) for j in np.flatnonzero(part <= ROUNDING * np.max(part)).tolist()]
+    listed = ", ".join(constant[:MOST]) + (", ..." if constant[MOST:] else "")
     figures = called(model.report_.summary(), word).replace("\nsources   ", "\nsources ")  # in line with the others
     lines = [
-        f"{counted(n, word)} in dimension {d}, {int(np.sum(model.certified_))} certified",
+        f"{counted(n, word)} in dimension {model.report_.dim}, {int(np.sum(model.certified_))} certified",
         f"status      {model.status_}",
         figures,
+        *([f"constant    {listed}: no {word} has a part in it"] if constant else []),
         "",
         f"  {word:>6}    energy  certificate  uncertainty  kurtosis" + ("  largest entries" if largest else ""),
     ]

@@ -15,11 +15,14 @@ import numpy as np
 from quartic.cli.common import CommandError, check_output, whole
 from quartic.cli.files import check_finite
 from quartic.cli.files import open_samples as open_file
-from quartic.cli.text import TEXT, Table
+from quartic.cli.text import STDIN, TEXT, Table
 from quartic.sources import feature_names, open_samples, parsed_bytes
 
 LARGE = (".zarr", ".h5", ".hdf5", ".parquet")
-DATA = "a .npy, .npz, .csv or .txt file, a Zarr, HDF5 or Parquet data set, or a folder of .npy or .parquet files,"
+DATA = (
+    "a .npy, .npz, .csv or .txt file, - for text on standard input, a Zarr, HDF5 or Parquet data set, or a folder of "
+    ".npy or .parquet files,"
+)
 
 
 def add_scale(command: argparse.ArgumentParser) -> None:
@@ -67,7 +70,7 @@ def opened(
     suffix = os.path.splitext(path)[1].lower()
     if not (chunks or os.path.isdir(path) or suffix in LARGE):
         return open_file(path, key, finite=finite)
-    if suffix in (".npz", *TEXT):
+    if path == STDIN or suffix in (".npz", *TEXT):
         raise CommandError(f"{path}: is read as a whole; save it as .npy or Zarr to read it in chunks")
     try:
         if memory is not None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, BinaryIO, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple, TextIO
 
 import numpy as np
 
 from quartic.cli.common import CommandError, why
 
+STDIN, INPUT = "-", "standard input"  # as an argument, and in messages
 TEXT = (".csv", ".tsv", ".txt")
 RIGHT = "samples are rows, numbers separated by commas, semicolons, tabs or blanks, with or without one header line"
 SEPARATORS = ("\t", ";", ",")  # before a comma, which may be that of decimals or of a name
@@ -40,6 +42,12 @@ class _Head(NamedTuple):
     header: str
 
 
+def read_input(*, finite: bool = True) -> Table:
+    """The numbers of a text on standard input; see :func:`read`."""
+    data = sys.stdin.buffer.read()
+    return _read(INPUT, lambda: io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig", newline=""), finite)
+
+
 def read(path: str, *, finite: bool = True) -> Table:
     """The numbers of a text; a first line without any number, or as pandas numbers its columns, is a header.
 
@@ -49,9 +57,14 @@ def read(path: str, *, finite: bool = True) -> Table:
     finite : bool
         Whether to refuse values that are missing or not finite; otherwise those that are missing are NaN.
     """
+    return _read(path, lambda: open(path, encoding="utf-8-sig", newline=""), finite)
+
+
+def _read(path: str, opened: Callable[[], TextIO], finite: bool) -> Table:
+    """The numbers of a text that can be opened more than once; ``path`` names it in messages."""
     reason = "cannot be read as numbers"
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
+        with opened() as file:
             head = _head(file)
             try:
                 X = _numbers(file, head)
@@ -67,7 +80,7 @@ def read(path: str, *, finite: bool = True) -> Table:
         raise CommandError(f"{path}: cannot be read ({why(error)}); check the path and its permissions") from None
     except (ValueError, UserWarning) as error:
         reason = why(error)
-    raise CommandError(f"{path}: {_fault(path, finite) or f'{reason}; {RIGHT}'}")
+    raise CommandError(f"{path}: {_fault(opened, finite) or f'{reason}; {RIGHT}'}")
 
 
 def write(out: BinaryIO, names: Sequence[Any], blocks: Iterable[np.ndarray]) -> None:
@@ -120,9 +133,9 @@ def _numbers(file: Any, head: _Head, number: Any = None) -> np.ndarray:
     return X
 
 
-def _fault(path: str, finite: bool) -> str | None:
+def _fault(opened: Callable[[], TextIO], finite: bool) -> str | None:
     """The first thing that is wrong in a text that NumPy cannot read, where, and the remedy; None if all looks well."""
-    with open(path, encoding="utf-8-sig", newline="") as file:
+    with opened() as file:
         try:
             head = _head(file)
         except ValueError as error:  # of the header

@@ -87,6 +87,7 @@ def rows_for(model: Model, table: Table, source: str, path: str) -> Any:
     names, d = table.names or [], model.n_features_in_
     if known and names and known != names:
         if set(known) == set(names) and len(set(names)) == len(names) == d:
+            complain("note", f"{path}: has its columns in another order than {source}; they are taken by their names")
             return table.X[:, [names.index(name) for name in known]]
         missing = [name for name in known if name not in names]
         more = [name for name in names if name not in known]

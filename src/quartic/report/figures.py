@@ -21,6 +21,7 @@ from quartic.report.findings import Findings, findings
 # vision; the markers differ too, for print in grey.
 KEPT, REST, LINE, INK, BAND = "#0072B2", "#B84A00", "#444444", "#222222", "#F2F2F2"
 SHOWN = 2.5  # eigenvalues drawn, times the rank: what lies far beyond is not resolved by the iteration
+CLEAR = 1.5  # factor of a gap that a caption calls clear; arbitrary
 TINY = 1e-6  # a gap down to less than this is down to nothing, and has no factor worth printing; arbitrary
 LEAST = 8  # eigenvalues drawn at least; arbitrary
 FOUND = 0.99  # squared correlation at which a true component counts as found
@@ -239,8 +240,9 @@ def _spectrum(found: Findings) -> Panel:
 
     caption = (
         f"Eigenvalues of the {of}, as a matrix on symmetric matrices. Components lie in the span of the kept ones "
-        "(blue); a clear gap below them says that their number is right."
+        "(blue)"
     )
+    caption += "; a clear gap below them says that their number is right." if upper > CLEAR * lower else "."
     return Panel(f"Spectrum of the {of}", caption, says, draw)
 
 
