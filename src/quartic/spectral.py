@@ -214,7 +214,12 @@ def counted(spectral: Spectral, known: np.ndarray, rng: np.random.Generator) -> 
         if not max(1, known.shape[0]) <= k < r:
             continue
         again = replace(search(spectral.moment, k, known, rng), plain=found.plain)
-        if again.certified == k and rest_is_gaussian(spectral.moment, again.atoms, rng):
+        # Weights hide what few long samples make: the others have to look Gaussian without them as well.
+        if (
+            again.certified == k
+            and rest_is_gaussian(spectral.moment, again.atoms, rng)
+            and (found.plain is None or rest_is_gaussian(found.plain(), again.atoms, rng))
+        ):
             reason = f"{named(k, 'certified atom')} in {r} directions, the others look Gaussian"
             return replace(spectral, found=again, rank=k, rank_reason=reason)
     return replace(spectral, rank_reason=f"as many as dimensions, {r}; certified: {n}")
