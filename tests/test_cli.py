@@ -177,7 +177,7 @@ def test_demo_without_matplotlib_says_so_and_succeeds(run, tmp_path, monkeypatch
         monkeypatch.setitem(sys.modules, name, None)
     code, out, err = run("demo", "--out", tmp_path / "out")
     assert (code, err) == (0, "")
-    assert "pip install 'quartic[plot]'" in out.splitlines()[-1]
+    assert "pip install matplotlib" in out.splitlines()[-1]
     assert os.listdir(tmp_path) == []
 
 
@@ -382,7 +382,7 @@ def test_pictures_that_cannot_be_drawn_are_refused_before_the_work(run, file, tm
     assert_refused(run("decompose", file, "--plot", tmp_path / "a.xyz"), "--plot", "unknown format xyz", ".png")
     for name in ("matplotlib", "matplotlib.figure"):
         monkeypatch.setitem(sys.modules, name, None)
-    assert_refused(run("decompose", file, "--plot", tmp_path / "a.png"), "--plot", "pip install 'quartic[plot]'")
+    assert_refused(run("decompose", file, "--plot", tmp_path / "a.png"), "--plot", "pip install matplotlib")
 
 
 def test_demo_refuses_a_folder_it_cannot_make(run, file):

@@ -445,9 +445,9 @@ def test_a_constant_feature_is_named(run, tmp_path, seed):
 def test_a_column_that_counts_the_rows_is_named(run, tmp_path, seed):
     X = np.insert(draw(seed).samples, 2, np.arange(M), axis=1)
     (tmp_path / "t.csv").write_text(as_text(["a", "b", "id", *(f"t{j}" for j in range(2, N))], X))
-    assert "column id counts the rows" in run("learn", tmp_path / "t.csv")[2]
+    assert "id counts the rows: leave it out" in run("learn", tmp_path / "t.csv")[2]
     np.save(tmp_path / "t.npy", X)
-    assert "column 3 counts the rows" in run("learn", tmp_path / "t.npy")[2]
+    assert "feature 2 counts the rows: leave it out" in run("learn", tmp_path / "t.npy")[2]
 
 
 def test_a_transposed_file_is_asked_about(run, tmp_path):
@@ -477,3 +477,27 @@ def test_standard_input(run, tmp_path, monkeypatch):
     given(text.encode())
     run("learn", "-", "--report", tmp_path / "r.html")
     assert "standard input" in (tmp_path / "r.html").read_text()
+
+
+def test_codes_for_what_is_missing_are_named_also_on_the_page(run, tmp_path, seed):
+    X = nice_samples(M, N, coefficients="gaussian", random_state=seed).samples
+    X[np.random.default_rng(seed).random(M) < 0.1, 3] = -999
+    (tmp_path / "t.csv").write_text(as_text([f"t{j}" for j in range(N)], X))
+    _, _, err = run("learn", tmp_path / "t.csv", "--report", tmp_path / "r.html")
+    assert "t3 is -999 in " in err
+    assert "t3 is -999 in " in (tmp_path / "r.html").read_text()
+
+
+def test_skewed_sources_are_named(run, tmp_path, seed):
+    codes = np.abs(draw(seed, coefficients="gaussian").codes)
+    np.save(tmp_path / "t.npy", codes @ np.random.default_rng(seed).standard_normal((N, N)))
+    assert "skewed by more than" in run("learn", tmp_path / "t.npy")[2]
+    np.save(tmp_path / "t.npy", draw(seed, coefficients="gaussian").samples)
+    assert "skewed" not in run("learn", tmp_path / "t.npy")[2]
+
+
+def test_more_atoms_than_the_data_have(run, tmp_path, seed):
+    np.save(tmp_path / "t.npy", draw(seed, coefficients="gaussian").samples)
+    code, out, _ = run("learn", tmp_path / "t.npy", "--components", N + 4)
+    assert code == 3
+    assert f"{N + 4} atoms found, {N} certified, as many as dimensions. The data may have no more: ask for {N}," in out

@@ -408,23 +408,28 @@ def test_a_feature_that_counts_the_rows_is_named(seed):
     assert found.level == "doubtful"
     assert "1 counts the rows (id)" in found.measured
     assert diagnose(Y)["features"].level == "ok"
+    assert diagnose(np.column_stack([np.arange(3000), Y])).ok  # and nothing else of it
 
 
-@pytest.mark.parametrize("kind", ["code", "stuck", "clipped"])
+@pytest.mark.parametrize("kind", ["code", "rare code", "missing rows", "stuck", "clipped"])
 def test_a_value_that_is_there_too_often_is_named(kind, seed):
     rng = np.random.default_rng(seed)
     Y = 5 + nice_samples(20_000, 6, coefficients="gaussian", random_state=seed).samples
     assert diagnose(Y)["repeated"].level == "ok"  # samples without an active atom are all the same
     if kind == "code":
         Y[rng.random(20_000) < 0.03, 2] = -999
+    elif kind == "rare code":
+        Y[rng.random(20_000) < 0.012, 2] = -999  # which a fit leaves out
+    elif kind == "missing rows":
+        Y[rng.random(20_000) < 0.03] = -999
     elif kind == "stuck":
         Y[4000:4600, 2] = 5.25
     else:
         Y[:, 2] = np.clip(Y[:, 2], *np.quantile(Y[:, 2], (0.03, 0.97)))
     found = diagnose(Y)["repeated"]
     assert found.level == "doubtful"
-    assert found.measured.startswith("1 feature repeats one value far more often than others (2: ")
-    assert 0.02 < found.value < 0.04
+    assert ("feature 2 is -999" if "code" in kind else "feature 2 is ") in found.measured
+    assert 0.006 < found.value < 0.04
 
 
 def test_values_of_few_kinds_are_no_fault(seed):
@@ -432,11 +437,16 @@ def test_values_of_few_kinds_are_no_fault(seed):
         assert diagnose(nice_samples(5000, 8, random_state=seed, **options).samples)["repeated"].level == "ok"
     counts = np.random.default_rng(seed).poisson(3.0, (5000, 6)).astype(float)
     assert diagnose(counts)["repeated"].level == "ok"
+    resting = np.abs(nice_samples(5000, 8, coefficients="gaussian", p=0.3, random_state=seed).codes)  # 6% of them
+    assert diagnose(resting @ np.random.default_rng(seed).standard_normal((8, 8)))["repeated"].level == "ok"
     fine = nice_samples(5000, 8, coefficients="gaussian", random_state=seed).samples
     assert diagnose(np.round(fine, 2))["repeated"].level == "ok"
 
 
 def test_what_is_there_most_often():
-    Y = np.array([[0.0, 1], [0, 2], [0, 3], [7, 4], [7, 5], [-1, 5], [-1, 5], [-1, 6], [3, 6]])
+    Y = np.array([[0.0, 5], [7, 5], [-1, 5], [0, 1], [0, 2], [7, 3], [-1, 4], [-1, 6], [3, 6]])
     value, times, third, distinct = often(Y)  # of which the medians are 0 and 5
     assert (value.tolist(), times.tolist(), third.tolist(), distinct.tolist()) == ([-1, 6], [3, 2], [1, 1], [4, 6])
+    again = np.concatenate([Y, [[-1, 6], [-1, 6]]])  # a state of rest, which is not looked at
+    assert often(again)[0][0] == 7
+    assert often(np.concatenate([again[:-3], [[-9, 20]] * 4]))[0].tolist() == [-9, 20]  # too far from all others

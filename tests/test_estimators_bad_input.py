@@ -397,6 +397,12 @@ def test_columns_of_a_dataframe_that_are_to_blame_are_named(kind):
             refused(dated)
 
 
+def test_a_path_is_no_table(kind):
+    for name, refused in (("X", kind().fit), ("Y", quartic.diagnose)):
+        with pytest.raises(ValueError, match=f"{name} is a path, table.csv: read it first"):
+            refused("table.csv")
+
+
 def test_an_argument_that_is_not_there_is_refused_without_private_names():
     with pytest.raises(TypeError, match=r"^SpectralEstimator.__init__\(\) got an unexpected keyword argument 'whiten'"):
         quartic.SpectralICA(whiten="unit-variance")

@@ -277,7 +277,7 @@ def test_without_matplotlib_the_page_says_so(result, tmp_path, no_figures):
     result.write_report(tmp_path / "a.html")
     text = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert "<img" not in text
-    assert any("pip install 'quartic[plot]'" in paragraph for paragraph in words(text, "p"))
+    assert any("pip install matplotlib" in paragraph for paragraph in words(text, "p"))
     assert pages.problems(text) == []
 
 

@@ -476,7 +476,8 @@ def _status(
         return Status(
             "nothing",
             f"no component found at rank {n} ({choice.reason}).",
-            "T may hold no orthogonal components, an error larger than they are, or more components than the rank.",
+            "T may hold no orthogonal components, or an error larger than they are"
+            + (", or more components than the rank." if choice.reason == "given" else "."),
         )
     some = f"{counted(found, 'component')} found"
     if certified < goal and eps is None and more is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from quartic.algorithms.together import DEVIATION, kurtosis
 from quartic.learned import Learned
 from quartic.local import untangle
 from quartic.overcomplete import FEW as FEW_MORE
-from quartic.rows import FEWEST_ROWS, Rows, View, looked_at
+from quartic.rows import COPY, FEWEST_ROWS, LOOKED, Rows, View, looked_at
 from quartic.samples import SIGNIFICANT, check_columns
 from quartic.search import Certified
 from quartic.spectral import SUBSAMPLE
@@ -37,10 +37,9 @@ from quartic.spectral import SUBSAMPLE
 __all__ = ["Diagnosis", "Finding", "diagnose"]
 
 LEVELS = ("ok", "doubtful", "broken")
-COPY = 1e-10  # from 1, of the correlation of a feature and its copy: rounding
 SPOILED = 0.005  # share of gross rows from which on the 99.5% quantile that limits them is gross itself
 NAMED = 8  # features that are named
-STUCK, OFTEN, VALUES = 0.01, 5, 100  # share of a repeated value; times as often as others, of which there are so many
+STUCK, OFTEN, VALUES = 0.005, 5, 100  # share of a repeated value; times as often as others, of which there are so many
 LOST = (1e-6, 1e-4)  # part of the variance in the least direction that rounding may be; arbitrary
 FEWEST = 0.001  # share of the rows, the longest, whose part in the fourth moment is looked at
 HELD_BY_FEW = 1 / 3  # of the fourth moment; Laplace coefficients have 0.2 in 8 dimensions, Student's t with 3 dof 0.6
@@ -251,7 +250,9 @@ def diagnose(
     if np.all(rows.variance == 0):
         first += [_features(rows, names), _outliers(rows)]
         return Diagnosis(tuple(first), rows.total, rows.Y.shape[0], d)
-    view = View(rows, check_random_state(random_state))
+    counters = rows.counting if learned is None and rows.counting.shape[0] < d else rows.counting[:0]
+    seen = replace(rows, Y=np.delete(rows.Y, counters, axis=1)) if counters.shape[0] else rows  # of all else they tell
+    view = View(seen, check_random_state(random_state))
     serial = _serial(view)
     stationary = _stationary(view, serial)
     findings = [
@@ -329,9 +330,7 @@ def _features(rows: Rows, names: list[str] | None) -> Finding:
     unit = np.sqrt(np.where(rows.variance > 0, rows.variance, 1.0))
     R = np.abs(rows.covariance.covariance / unit / unit[:, None])
     copies = np.flatnonzero(np.any(np.triu(R, 1) > 1 - COPY, axis=0))
-    place = rows.index - np.mean(rows.index)
-    along = np.abs(place @ (rows.Y - np.mean(rows.Y, axis=0))) / np.linalg.norm(place) / np.sqrt(rows.index.shape[0])
-    counting = np.flatnonzero(along / unit > 1 - COPY) if rows.index.shape[0] > 2 else constant[:0]
+    counting = rows.counting
     idle = np.union1d(np.union1d(constant, copies), counting)
 
     def listed(features: np.ndarray, one: str, many: str) -> str:
@@ -348,19 +347,34 @@ def _features(rows: Rows, names: list[str] | None) -> Finding:
 
 
 def _repeated(rows: Rows, names: list[str] | None) -> Finding:
-    value, times, others, distinct = often(rows.Y)
-    share = times / rows.Y.shape[0]
+    Y = rows.Y if rows.glanced is None else rows.glanced
+    value, times, others, distinct = often(Y)
+    share = times / Y.shape[0]
     stuck = np.flatnonzero((share > STUCK) & (times > OFTEN * others) & (distinct > VALUES))
     if not stuck.shape[0]:
         return _finding("repeated", "ok", "no feature repeats one value far more often than others", "", 0.0, STUCK)
-    shown = [f"{_feature(names, j)}: {value[j]:.6g} in {share[j]:.1%}" for j in stuck[:NAMED].tolist()]
+    shown = [
+        f"{'feature ' if names is None else ''}{_feature(names, j)} is {value[j]:.6g} in {share[j]:.1%}"
+        for j in stuck[:NAMED].tolist()
+    ]
     more = "; ..." if stuck.shape[0] > NAMED else ""
     measured = (
         f"{counted(stuck.shape[0], 'feature')} {'repeats' if stuck.shape[0] == 1 else 'repeat'} one value far more "
-        f"often than others ({'; '.join(shown)}{more} of the samples): should be at most {STUCK:.0%}"
+        f"often than others ({'; '.join(shown)}{more} of the samples): should be at most {STUCK:.1%}"
     )
     remedy = "A code for what is missing, a sensor that is stuck, or one that is clipped? Leave these samples out."
     return _finding("repeated", "doubtful", measured, remedy, np.max(share[stuck]), STUCK)
+
+
+def suspicious(X: np.ndarray, names: list[str] | None) -> list[str]:
+    """What speaks at a glance against the first rows of finite samples ``X (m, d)``: features that are none."""
+    some = np.asarray(X[:LOOKED], dtype=np.float64)
+    rows = Rows(some, np.arange(some.shape[0]), X.shape[0], 0, 0)
+    word = "feature " if names is None else ""
+    counting = rows.counting[:1].tolist()
+    said = [f"{word}{_feature(names, j)} counts the rows: leave it out, it is no feature" for j in counting]
+    repeated = _repeated(rows, names)
+    return said if repeated.level == "ok" else [*said, f"{repeated.measured}. {repeated.remedy}"]
 
 
 def _outliers(rows: Rows) -> Finding:
@@ -461,9 +475,12 @@ def _tails(view: View) -> Finding:
 
 
 def _symmetry(view: View) -> Finding:
-    if view.few:
-        return _not_looked("symmetry", view.few, MANY_SKEW)
-    values, scores = skewness(view.S)
+    return _not_looked("symmetry", view.few, MANY_SKEW) if view.few else symmetry(view.S)
+
+
+def symmetry(S: np.ndarray) -> Finding:
+    """Whether signals ``S (k, n)`` are as likely with the other sign."""
+    values, scores = skewness(S)
     skewed = (np.abs(values) > SKEW) & (np.abs(scores) > SIGNIFICANT)
     share, count = float(np.mean(skewed)), int(np.sum(skewed))
     largest = float(np.max(np.abs(values[skewed]), initial=0.0))

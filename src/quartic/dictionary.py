@@ -219,7 +219,7 @@ def best_of(learned: Learned, n: int | None, known: np.ndarray | None) -> Learne
         **{name: getattr(learned, name)[rows] for name in arrays},
         correlations=learned.correlations[np.ix_(rows, rows)],
         frame=learned.frame.narrowed(axes.T),
-        status=status_of(learned.certificates[rows], learned.report.trimmed),
+        status=status_of(learned.certificates[rows], learned.report.trimmed, learned.frame.dim),
         report=report,
     )
 
@@ -315,7 +315,7 @@ def assemble(
         passes=refined.passes,
         timings=stages.seconds,
     )
-    status = status_of(certificates, trimmed)
+    status = status_of(certificates, trimmed, frame.dim)
     return Learned(
         components=components[order],
         unmixing=unmixing[order],
@@ -414,7 +414,7 @@ def assemble_overcomplete(
         correlations=correlations,
         eps=eps,
         frame=frame,
-        status=status_of(certificates, trimmed),
+        status=status_of(certificates, trimmed, frame.dim),
         report=report,
         tolerance=tolerance,
     )
@@ -449,13 +449,19 @@ def uncertainties(refined: Refined, frame: Frame) -> np.ndarray:
     return sines(*(A / np.linalg.norm(A, axis=1, keepdims=True) for A in pair)) / 2
 
 
-def status_of(certificates: np.ndarray, trimmed: int) -> Status:
-    """What happened, in words."""
+def status_of(certificates: np.ndarray, trimmed: int, dim: int) -> Status:
+    """What happened, in words, to atoms in ``dim`` dimensions."""
     n, certified = certificates.shape[0], int(np.sum(is_certified(certificates)))
     were = "was" if trimmed == 1 else "were"
     note = f" {named(trimmed, 'sample')} {were} left out, far longer than all others." if trimmed else ""
     if certified == n:
         return Status("complete", f"{named(n, 'atom')} found and certified.{note}")
+    if certified == dim < n:
+        return Status(
+            "uncertified",
+            f"{named(n, 'atom')} found, {certified} certified, as many as dimensions.{note}",
+            f"The data may have no more: ask for {certified}, or for no number.",
+        )
     if 2 * certified < n:
         return Status(
             "few-samples",

@@ -29,7 +29,7 @@ def save_safetensors(
     try:
         from safetensors.numpy import save
     except ImportError as error:
-        raise ImportError("to_safetensors needs safetensors: pip install 'quartic[export]'") from error
+        raise ImportError("to_safetensors needs safetensors: pip install safetensors") from error
     if learned.overcomplete:
         n, r = learned.components.shape[0], learned.frame.dim
         raise ValueError(

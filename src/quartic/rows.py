@@ -25,6 +25,7 @@ from quartic.search import FEW
 
 LOOKED, RUN = 1 << 14, 256  # rows that are looked at, and how many of these follow each other
 PAIRED = (2048, 8192)  # rows that are compared in pairs; more only where the first say nothing
+COPY = 1e-10  # from 1, of the correlation of a feature and its copy: rounding
 PLACES = 3  # values that are not finite, whose places are told
 FEWEST_ROWS = 2 * FEW  # times the dimension: both halves certify from so many, and the score of structure has no bias
 
@@ -45,6 +46,8 @@ class Rows:
         What is wrong with the size of the values, where moments would overflow.
     places : tuple of (row, column)
         Of the first values that are not finite.
+    glanced : ndarray of shape (q, d) or None
+        Some of all finite rows, gross ones among them; ``Y`` where there is none.
     """
 
     Y: np.ndarray
@@ -54,6 +57,7 @@ class Rows:
     gross: int
     magnitude: str | None = None
     places: tuple[tuple[int, int], ...] = ()
+    glanced: np.ndarray | None = None
 
     @cached_property
     def covariance(self) -> Covariance:
@@ -64,6 +68,15 @@ class Rows:
     def variance(self) -> np.ndarray:
         """Of each feature, ``(d,)``; exactly zero for one that is constant."""
         return np.where(np.ptp(self.Y, axis=0) > 0, np.diagonal(self.covariance.covariance), 0.0)
+
+    @cached_property
+    def counting(self) -> np.ndarray:
+        """Features that number the rows, up to their unit."""
+        place = self.index - np.mean(self.index)
+        spread = np.linalg.norm(place) * np.sqrt(self.variance * self.index.shape[0])
+        along = np.abs(place @ (self.Y - np.mean(self.Y, axis=0)))
+        few = self.index.shape[0] < 3  # through two rows there is always a line
+        return np.flatnonzero((spread > 0) & (along > (1 - COPY) * spread) & (not few))
 
     @cached_property
     def whole(self) -> Frame:
@@ -102,7 +115,7 @@ def looked_at(Y: Any) -> Rows:
     if good.shape[0] > LOOKED:
         first = np.linspace(0, good.shape[0] - RUN, LOOKED // RUN).astype(np.intp)
         good = good[np.unique(first[:, None] + np.arange(RUN))]
-    return Rows(to_numpy(take_rows(Y, good)), good, m, infinite, gross, places=places)
+    return Rows(to_numpy(take_rows(Y, good)), good, m, infinite, gross, places=places, glanced=some)
 
 
 def _places(Y: Any, bad: np.ndarray) -> tuple[tuple[int, int], ...]:

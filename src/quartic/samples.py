@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -117,7 +118,9 @@ class Samples(ABC):
 
 
 def check_columns(argument: str, X: Any) -> None:
-    """Refuse a dataframe with columns that hold no numbers, by their names."""
+    """Refuse a path, and a dataframe with columns that hold no numbers, by their names."""
+    if isinstance(X, str | os.PathLike):
+        raise ValueError(f"{argument} is a path, {X}: read it first, with pandas.read_csv or quartic.open_samples.")
     dtypes = getattr(X, "dtypes", {})
     others = [str(name) for name, dtype in dtypes.items() if getattr(dtype, "kind", "O") not in "biuf"]
     if others:

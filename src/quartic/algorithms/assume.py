@@ -14,6 +14,7 @@ import numpy as np
 from quartic._arrays import squared_norms
 from quartic.algorithms.together import correlations_of_pairs, groups, least_correlation
 
+OUTSIDE = 0.1  # of the range of a feature: a value that is further outside of it is no state of rest; arbitrary
 EPOCHS = 8  # stretches of rows that are compared; arbitrary
 STEPS, SHRUNK = 20, 0.01  # of Tyler's iteration; a part of the identity, since sparse samples may have no limit
 
@@ -137,18 +138,33 @@ def spaced(Z: np.ndarray, most: int) -> np.ndarray:
 
 
 def often(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Of each column of ``Y (k, d)`` the value that is there most often, besides the median, and how often it is.
+    """Of each column of ``Y (k, d)`` the value that is there most often, and how often, but for a state of rest.
 
-    Then how often the third most frequent one is (a signal may be clipped at both ends), and how many there are.  The
-    median may be a state of rest: samples without an active atom.
+    Then how often the third most frequent one is (a signal may be clipped at both ends), and how many there are.
     """
     k = Y.shape[0]
     S = np.sort(Y, axis=0)
     last = np.concatenate([S[1:] != S[:-1], np.ones((1, Y.shape[1]), dtype=bool)])  # of equal values
     place = np.arange(1, k + 1)[:, None]
     before = np.concatenate([np.zeros((1, Y.shape[1]), dtype=np.intp), np.where(last, place, 0)[:-1]])
-    times = np.where(last & (S[k // 2] != S), place - np.maximum.accumulate(before, axis=0), 0)
+    counts = last & (S[k // 2] != S) & (_rest(Y) != S)
+    times = np.where(counts, place - np.maximum.accumulate(before, axis=0), 0)
     peak = np.argmax(times, axis=0)
     column = np.arange(Y.shape[1])
     third = np.partition(times, -3, axis=0)[-3] if k > 2 else np.zeros(Y.shape[1], dtype=np.intp)
     return S[peak, column], times[peak, column], third, np.sum(last, axis=0)
+
+
+def _rest(Y: np.ndarray) -> np.ndarray:
+    """The most frequent row of ``Y (k, d)``, where no atom is active; the median is the same for symmetric samples.
+
+    A row far outside of all others is none, but a code for what is missing.
+    """
+    _, first, times = np.unique(Y, axis=0, return_index=True, return_counts=True)
+    rest = Y[first[np.argmax(times)]]
+    others = Y[np.any(rest != Y, axis=1)]
+    if np.max(times) == 1 or others.shape[0] == 0:
+        return np.full(Y.shape[1], np.nan)
+    low, high = np.min(others, axis=0), np.max(others, axis=0)
+    margin = OUTSIDE * (high - low)
+    return np.where(np.all((rest >= low - margin) & (rest <= high + margin)), rest, np.nan)

@@ -17,6 +17,7 @@ from quartic.cli.common import (
     to_json,
     whole,
 )
+from quartic.cli.files import check_finite
 from quartic.cli.scale import DATA, opened
 from quartic.cli.transform import load_model, rows_for
 from quartic.diagnosis import diagnose
@@ -71,6 +72,10 @@ def run(arguments: argparse.Namespace) -> int:
             )
         except RuntimeError as error:  # a chunk that can not be read
             raise CommandError(f"{arguments.file}: {error}") from None
+        except ValueError as error:
+            if "NaN or infinite" in str(error):  # somewhere in a chunk: where is worth a look
+                check_finite(arguments.file, X, table.names)
+            raise
     lines = [found.summary()] if table.header is None else [found.summary(), f"header    {table.header}"]
     say(to_json(found.as_dict()) if arguments.json else "\n".join(lines))
     if found.ok:

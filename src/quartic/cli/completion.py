@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     try:
         import shtab
     except ImportError:
-        raise CommandError("completion needs shtab: pip install 'quartic[cli]'") from None
+        raise CommandError("completion needs shtab: pip install shtab") from None
     _mark(parser, shtab.FILE, shtab.DIRECTORY)
     say(shtab.complete(parser, arguments.shell))
     return OK

@@ -29,6 +29,8 @@ OTHERS = {  # formats that are not read, and what to do about them
 def open_tensor(path: str, key: str | None = None) -> np.ndarray:
     """The array in a ``.npy`` file as a memory map, or one of an ``.npz`` file."""
     wanted = "a .npy or .npz file"
+    if path == STDIN:
+        raise CommandError(f"{INPUT}: tensors are not read from it; give {wanted}")
     magic = _first_bytes(path, wanted, TENSOR)
     _check_key(path, key, magic)
     if magic.startswith(ZIP):

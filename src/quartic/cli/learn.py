@@ -32,13 +32,14 @@ from quartic.cli.common import (
 from quartic.cli.moments import load
 from quartic.cli.scale import DATA, add_scale, has_options, samples
 from quartic.cli.terminal import present
+from quartic.diagnosis import suspicious, symmetry
 from quartic.estimators import SpectralDictionaryLearning, SpectralICA
 from quartic.moments import FourthMoment
 from quartic.report.findings import findings
 
 Model = SpectralDictionaryLearning | SpectralICA
 
-COUNTED = 1000  # rows of a column that is suspected to number them; arbitrary
+LOOKED = 1 << 14  # samples whose codes are looked at
 MOST = 8  # names of features that a line lists; arbitrary
 ROUNDING = 1e-12  # relative: a feature with no more than that in any direction does not vary
 SOURCES = ("file", "key", "from_moments", "scheduler", "workers", "memory", "checkpoint", "skip_unreadable")
@@ -123,14 +124,15 @@ def run(arguments: argparse.Namespace) -> int:
                         )
                     if X.shape[0] < X.shape[1]:
                         shape = f"{X.shape[0]} rows, {X.shape[1]} columns"
-                        complain("warning", f"{arguments.file}: are the samples in columns ({shape})? Then transpose")
-                    counting = np.flatnonzero(np.all(np.diff(X[:COUNTED], axis=0) == 1, axis=0))[:1]
-                    for j in counting.tolist():
-                        name = f"column {j + 1}" if names is None else f"column {names[j]}"
-                        complain("warning", f"{arguments.file}: {name} counts the rows; leave it out, it is no feature")
+                        said.append(f"{arguments.file}: are the samples in columns ({shape})? Then transpose")
+                    said += [f"{arguments.file}: {what}" for what in suspicious(X, names)]
                     if show is not None:
                         model.set_callbacks(_Watch(show))
+                    for warning in said:
+                        complain("warning", warning)
                 model.fit(X)
+                if isinstance(X, np.ndarray) and not model.learned_.overcomplete:
+                    said += _skewed(model, X)
             if names is not None:
                 model.feature_names_in_ = np.array(names, dtype=object)
             if header is not None:
@@ -149,6 +151,16 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         present(model, summary(model), written)
     return verdict(model.status_)
+
+
+def _skewed(model: Model, X: np.ndarray) -> list[str]:
+    """A warning where codes are skewed: what is certified rests on signs."""
+    found = symmetry((X[:LOOKED] - model.learned_.mean) @ model.learned_.unmixing.T)
+    if found.holds:
+        return []
+    said = f"{found.measured}. {found.remedy}"
+    complain("warning", said)
+    return [said]
 
 
 def save(model: Model, path: str) -> str:

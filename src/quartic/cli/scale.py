@@ -76,7 +76,8 @@ def opened(
         if memory is not None:
             parsed_bytes(memory)
         if importlib.util.find_spec("dask") is None:
-            raise CommandError(f"{path}: is read with Dask, which is not there; pip install 'quartic[scale]'")
+            needed = "'dask[array,dataframe]' distributed zarr h5py pyarrow"
+            raise CommandError(f"{path}: is read with Dask, which is not there; pip install {needed}")
         return Table(open_samples(path, key=key, memory=memory), feature_names(path))
     except (OSError, ValueError) as error:
         said = str(error).replace(f"{path}: key must", f"{path}: --key must")

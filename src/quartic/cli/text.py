@@ -75,7 +75,8 @@ def _read(path: str, opened: Callable[[], TextIO], finite: bool) -> Table:
         if X.shape[1] == head.width and (not finite or np.all(np.isfinite(X))):
             return Table(np.ascontiguousarray(X[:, 1:]) if head.indexed else X, head.names, head.header)
     except UnicodeDecodeError:
-        raise CommandError(f"{path}: is not a text in UTF-8; {RIGHT}") from None
+        only = "; of other formats, give the name of a file" if path == INPUT else ""
+        raise CommandError(f"{path}: is not a text in UTF-8{only}; {RIGHT}") from None
     except OSError as error:
         raise CommandError(f"{path}: cannot be read ({why(error)}); check the path and its permissions") from None
     except (ValueError, UserWarning) as error:

@@ -3,7 +3,7 @@
 ``findings.py`` brings a decomposition or a fitted model into one form, ``figures.py`` draws it, ``page.py`` writes it
 as a self-contained page, and ``table.py`` prints what a demo found.
 
-matplotlib is an extra (``pip install 'quartic[plot]'``) and is imported inside the functions that draw.  They use
+matplotlib is an extra (``plot``) and is imported inside the functions that draw.  They use
 its objects only, never ``pyplot``: no window, no display, no global state.
 
 The picture of ``quartic demo`` is made by

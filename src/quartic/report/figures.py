@@ -72,7 +72,7 @@ def require_matplotlib() -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
-        raise ImportError("drawing needs matplotlib: pip install 'quartic[plot]'") from error
+        raise ImportError("drawing needs matplotlib: pip install matplotlib") from error
 
 
 def plot(
