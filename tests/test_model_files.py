@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
+import quartic
 from quartic import Covariance, SpectralDictionaryLearning, SpectralICA
 from quartic.datasets import nice_samples
 
@@ -186,3 +187,15 @@ def test_parameters_of_a_coder_may_be_numpy_numbers(tmp_path, kind):
     model = kind(**options).fit(DATA.samples)
     model.save(tmp_path / "a.npz")
     assert kind.load(tmp_path / "a.npz").transform_n_nonzero_coefs == 2
+
+
+def test_names_of_other_formats_are_refused(tmp_path):
+    data = quartic.datasets.planted_tensor(6, 4, 0.1, random_state=0)
+    result = quartic.decompose(data.tensor)
+    model = quartic.SpectralICA().fit(quartic.datasets.nice_samples(1000, 4, random_state=0).samples)
+    for thing in (result, model):
+        with pytest.raises(ValueError, match=r"path must end in .npz, which is what is written; got .*x.csv"):
+            thing.save(tmp_path / "x.csv")
+        with pytest.raises(ValueError, match=r"path must end in .html or .htm"):
+            thing.write_report(tmp_path / "x.pdf")
+    assert not list(tmp_path.iterdir())

@@ -53,6 +53,12 @@ def readable(path: str | os.PathLike[str]) -> Iterator[None]:
         raise ValueError(f"{os.fspath(path)} is not a file saved by quartic, or is damaged.") from error
 
 
+def check_suffix(path: str | os.PathLike[str], *suffixes: str) -> None:
+    """Refuse a name that promises another format."""
+    if os.path.splitext(os.fspath(path))[1].lower() not in ("", *suffixes):
+        raise ValueError(f"path must end in {' or '.join(suffixes)}, which is what is written; got {os.fspath(path)}.")
+
+
 def save_arrays(path: str | os.PathLike[str], kind: str, arrays: dict[str, np.ndarray]) -> None:
     """Write named arrays to a ``.npz`` file that says what it is."""
     with atomic(path) as out:

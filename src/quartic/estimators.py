@@ -37,7 +37,7 @@ from quartic._arrays import (
     to_numpy,
     write,
 )
-from quartic._files import load_arrays, readable, save_arrays
+from quartic._files import check_suffix, load_arrays, readable, save_arrays
 from quartic._fit import Callbacks, unchanged_on_failure
 from quartic._reported import Reported
 from quartic.algorithms.certify import is_certified
@@ -490,6 +490,7 @@ class SpectralEstimator(
         if names is not None:
             arrays["feature_names_in"] = np.asarray(names, dtype=str)
         arrays |= {**kept.frame.arrays(), "text": np.asarray(json.dumps(text))}
+        check_suffix(path, ".npz")
         save_arrays(path, type(self).__name__, arrays)
 
     def to_safetensors(self, path: str | os.PathLike[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from quartic._arrays import Array, from_numpy, to_numpy
-from quartic._files import load_arrays, readable, save_arrays
+from quartic._files import check_suffix, load_arrays, readable, save_arrays
 from quartic._reported import Reported
 from quartic._words import called, counted
 from quartic.algorithms.certify import is_certified
@@ -285,6 +285,7 @@ class Decomposition(Reported):
         arrays["status"] = np.asarray([self.status.code, self.status.message, self.status.remedy])
         arrays["stages"] = np.asarray(list(self.timings), dtype=str)
         arrays["seconds"] = np.asarray(list(self.timings.values()))
+        check_suffix(path, ".npz")
         save_arrays(path, "Decomposition", arrays)
 
     @classmethod

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import quartic
-from quartic._files import atomic
+from quartic._files import atomic, check_suffix
 from quartic.report import figures
 from quartic.report.findings import Findings, findings
 from quartic.report.markup import Html, escaped, joined, tag
@@ -82,6 +82,7 @@ def write_report(
     ...         "A planted tensor: 4 components" in file.read()
     True
     """
+    check_suffix(path, ".html", ".htm")
     found = findings(subject)
     heading = found.headline if title is None else f"{title}: {found.headline}"
     content = page(found, truth, shape, heading, settings or {}, warnings)
