@@ -114,5 +114,6 @@ def draw(data: dict[str, Any]) -> Any:
     ax.loglog(grid, sharper(grid), color="black", linewidth=2.5, linestyle=":", label="sharper bound")
     ax.set(xlabel="eps, spectral norm of the error", ylabel="1 - squared correlation, worst component")
     ax.set_title(f"What an error costs, d = n = {data['d']}")
-    ax.legend(fontsize=8, ncols=2)
+    ax.set_ylim(bottom=1e-11)  # room for the legend below all lines
+    ax.legend(fontsize=8, ncols=2, loc="lower right")
     return figure

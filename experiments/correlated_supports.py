@@ -280,7 +280,7 @@ def draw(data: dict[str, Any]) -> Any:
         points = curve(data, "certified", "quartic", mine)
         ax.plot(*zip(*points, strict=True), **{**look, "label": f"{supports}, {coefficients}"})
     ax.set(title="Certified by quartic", ylabel="share of the atoms")
-    ax.legend(fontsize=7)
+    ax.legend(fontsize=7, loc="center")
     for ax in panels[: len(shown) + 2]:
         ax.axvline(1 / 3, color="black", linewidth=1)
         ax.set(xlabel="tau", ylim=(-0.05, 1.05), xlim=(0, 0.95))
