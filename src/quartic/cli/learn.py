@@ -36,10 +36,10 @@ from quartic.diagnosis import suspicious, symmetry
 from quartic.estimators import SpectralDictionaryLearning, SpectralICA
 from quartic.moments import FourthMoment
 from quartic.report.findings import findings
+from quartic.rows import LOOKED
 
 Model = SpectralDictionaryLearning | SpectralICA
 
-LOOKED = 1 << 14  # samples whose codes are looked at
 MOST = 8  # names of features that a line lists; arbitrary
 ROUNDING = 1e-12  # relative: a feature with no more than that in any direction does not vary
 SOURCES = ("file", "key", "from_moments", "scheduler", "workers", "memory", "checkpoint", "skip_unreadable")
