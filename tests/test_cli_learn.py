@@ -447,7 +447,11 @@ def test_a_column_that_counts_the_rows_is_named(run, tmp_path, seed):
     (tmp_path / "t.csv").write_text(as_text(["a", "b", "id", *(f"t{j}" for j in range(2, N))], X))
     assert "id counts the rows: leave it out" in run("learn", tmp_path / "t.csv")[2]
     np.save(tmp_path / "t.npy", X)
-    assert "feature 2 counts the rows: leave it out" in run("learn", tmp_path / "t.npy")[2]
+    assert (
+        "feature 2 counts the rows: leave it out"
+        in run("learn", tmp_path / "t.npy", "--report", tmp_path / "t.html")[2]
+    )
+    assert 'class="verdict good"' not in (tmp_path / "t.html").read_text(encoding="utf-8")
 
 
 def test_a_transposed_file_is_asked_about(run, tmp_path):

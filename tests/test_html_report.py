@@ -1,5 +1,7 @@
 """The report as a page: what it says, that everyone can read it, and that it needs nothing but itself."""
 
+import copy
+import dataclasses
 import functools
 import os
 import re
@@ -17,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 import quartic
 from quartic.datasets import nice_samples
 from quartic.report import page as writer
-from quartic.report.findings import VERDICTS
+from quartic.report.findings import VERDICTS, findings
 
 HOSTILE = "<script>alert('1 & \"2\"')</script>"
 
@@ -102,7 +104,7 @@ def test_it_is_accessible(text):
 def test_every_text_can_be_read_on_every_surface_in_both_schemes(text):
     ratios = pages.contrasts(text)
     assert {scheme for scheme, *_ in ratios} == {"light", "dark"}
-    assert {one for _, one, _ in ratios} >= {"--text", "--muted", "--good", "--bad"}
+    assert {one for _, one, _ in ratios} >= {"--text", "--muted", "--good", "--fair", "--bad"}
     assert min(ratios.values()) >= pages.LEVEL_AA, min(ratios, key=ratios.get)
     (style,) = words(text, "style")
     assert pages.bare_colours(style) == []  # else there are pairs that were not looked at
@@ -218,6 +220,27 @@ def test_a_run_that_failed_says_first_what_to_do(written, uncertified, nothing, 
     main = page.all("main")[0]["text"]
     assert main.index(status.remedy) < main.index("How sure")
     assert ("Sources 0, 1, 2, 3 are not certified" in text) == (name == "uncertified")
+
+
+def test_beside_a_warning_nothing_is_simply_good(model, written, tmp_path, no_figures):
+    first = pages.Page(written["model"].read_text(encoding="utf-8")).all("section")[0]
+    assert (first["attrs"]["class"], findings(model).tone) == ("verdict good", "good")
+    path = tmp_path / "a.html"
+    quartic.report.write_report(model, path, warnings=["id counts the rows"])
+    page = pages.Page(path.read_text(encoding="utf-8"))
+    first = page.all("section")[0]
+    assert first["attrs"]["class"] == "verdict fair"
+    assert first["text"].startswith(f"{VERDICTS['complete']}, with warnings: read them first")
+    assert [note["text"] for note in page.all("li")] == ["id counts the rows"]
+
+
+def test_a_certified_atom_that_may_be_far_off_is_a_warning(model):
+    coarse = copy.copy(model)
+    coarse.learned_ = dataclasses.replace(model.learned_, uncertainty=np.array([0.4, 0.31] + 23 * [0.01]))
+    found = findings(coarse)
+    assert found.tone == "fair"
+    (note,) = found.notes
+    assert note.startswith("2 certified atoms may lie more than 17 degrees from the truth")
 
 
 def test_every_status_of_the_library_has_a_verdict():

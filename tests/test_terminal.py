@@ -21,10 +21,22 @@ class Screen(io.StringIO):
         return True
 
 
-def shown(subject, written=(), width=140):
+def shown(subject, written=(), width=140, warnings=(), seen=()):
     out = io.StringIO()
-    terminal.coloured(findings(subject), written, rich.Console(file=out, force_terminal=True, width=width))
+    console = rich.Console(file=out, force_terminal=True, width=width)
+    terminal.coloured(findings(subject, warnings), written, console, seen)
     return out.getvalue()
+
+
+def test_beside_a_warning_nothing_is_green():
+    green, warning = "\x1b[1;32m", "id counts the rows"
+    model = quartic.SpectralICA().fit(quartic.datasets.nice_samples(2000, 5, random_state=0).samples)
+    assert green in shown(model)
+    text = shown(model, warnings=[warning])
+    assert green not in text
+    assert warning in text
+    assert "with warnings" in text
+    assert warning not in shown(model, warnings=[warning], seen=[warning])
 
 
 def test_a_result_is_a_table_in_colour():

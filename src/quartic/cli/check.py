@@ -17,8 +17,7 @@ from quartic.cli.common import (
     to_json,
     whole,
 )
-from quartic.cli.files import check_finite
-from quartic.cli.scale import DATA, opened
+from quartic.cli.scale import DATA, bad_chunks, opened
 from quartic.cli.transform import load_model, rows_for
 from quartic.diagnosis import diagnose
 
@@ -61,8 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
     with bad_input(arguments.file), progress({}):
         table = opened(arguments.file, arguments.key, finite=False)
         X = table.X if model is None else rows_for(model, table, arguments.model, arguments.file)
-        try:
-            names = table.names if model is None else getattr(model, "feature_names_in_", table.names)
+        names = table.names if model is None else getattr(model, "feature_names_in_", table.names)
+        with bad_chunks(arguments.file, table):
             found = diagnose(
                 X,
                 n_components=arguments.components,
@@ -70,12 +69,6 @@ def run(arguments: argparse.Namespace) -> int:
                 feature_names=names,
                 random_state=arguments.seed,
             )
-        except RuntimeError as error:  # a chunk that can not be read
-            raise CommandError(f"{arguments.file}: {error}") from None
-        except ValueError as error:
-            if "NaN or infinite" in str(error):  # somewhere in a chunk: where is worth a look
-                check_finite(arguments.file, X, table.names)
-            raise
     lines = [found.summary()] if table.header is None else [found.summary(), f"header    {table.header}"]
     say(to_json(found.as_dict()) if arguments.json else "\n".join(lines))
     if found.ok:

@@ -30,6 +30,7 @@ exit codes:
   130  interrupted; no partial file is left
 """
 
+MOST = 8  # names of features that a line lists; arbitrary
 PAGES = (".html", ".htm")
 
 DONE_CODES = """\

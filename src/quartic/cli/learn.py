@@ -14,6 +14,7 @@ from quartic._words import called, counted
 from quartic.cli import text
 from quartic.cli.common import (
     EXIT_CODES,
+    MOST,
     PAGES,
     CommandError,
     Show,
@@ -40,7 +41,6 @@ from quartic.rows import LOOKED
 
 Model = SpectralDictionaryLearning | SpectralICA
 
-MOST = 8  # names of features that a line lists; arbitrary
 ROUNDING = 1e-12  # relative: a feature with no more than that in any direction does not vary
 SOURCES = ("file", "key", "from_moments", "scheduler", "workers", "memory", "checkpoint", "skip_unreadable")
 STAGES = {  # of a fit, in words
@@ -149,7 +149,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say(to_json(as_json(model)))
     else:
-        present(model, summary(model), written)
+        present(model, summary(model), written, said)
     return verdict(model.status_)
 
 

@@ -98,16 +98,22 @@ def samples(arguments: argparse.Namespace) -> Iterator[Table]:
     if arguments.workers is not None and arguments.workers < 1:
         raise CommandError(f"--workers must be at least 1; got {arguments.workers}")
     errors = "skip" if arguments.skip_unreadable else "raise"
-    with _client(arguments), rate() as show:
-        try:
-            data = Collection(table.X, checkpoint=arguments.checkpoint, errors=errors, callback=show)
-            yield table._replace(X=data)
-        except RuntimeError as error:  # a chunk that can not be read
-            raise CommandError(f"{path}: {error}") from None
-        except ValueError as error:
-            if "NaN or infinite" in str(error):  # somewhere in a chunk: where is worth a look
-                check_finite(path, table.X, table.names)
-            raise
+    with _client(arguments), rate() as show, bad_chunks(path, table):
+        data = Collection(table.X, checkpoint=arguments.checkpoint, errors=errors, callback=show)
+        yield table._replace(X=data)
+
+
+@contextlib.contextmanager
+def bad_chunks(path: str, table: Table) -> Iterator[None]:
+    """What goes wrong only once samples are read, with the place where it did."""
+    try:
+        yield
+    except RuntimeError as error:  # a chunk that can not be read
+        raise CommandError(f"{path}: {error}") from None
+    except ValueError as error:
+        if "NaN or infinite" in str(error):  # somewhere in a chunk: where is worth a look
+            check_finite(path, table.X, table.names)
+        raise
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ MOST = 20  # rows of the table; the report has them all
 LEFT_OUT = ("Largest entries", "Stability")  # of a table that is too wide, in this order
 
 
-def present(subject: Any, text: str, written: Sequence[str]) -> None:
+def present(subject: Any, text: str, written: Sequence[str], warnings: Sequence[str] = ()) -> None:
     """Print a decomposition or a model: ``text`` in a pipe or a file, and on a terminal without rich."""
     if sys.stdout.isatty():
         try:
@@ -22,19 +22,22 @@ def present(subject: Any, text: str, written: Sequence[str]) -> None:
         except ImportError:
             pass
         else:
-            coloured(findings(subject), written, Console(highlight=False))
+            coloured(findings(subject, warnings), written, Console(highlight=False), warnings)
             return
     say("\n".join([text, *([""] if written else []), *written]))
 
 
-def coloured(found: Findings, written: Sequence[str], console: Any) -> None:
-    """The status, how it was found, and a table whose uncertified rows stand out."""
+def coloured(found: Findings, written: Sequence[str], console: Any, seen: Sequence[str] = ()) -> None:
+    """The status, notes but those already seen, how it was found, and a table whose uncertified rows stand out."""
     from rich.table import Table
     from rich.text import Text
 
-    style = "bold green" if found.status.ok else "bold yellow"
+    style = "bold green" if found.tone == "good" else "bold yellow"
     console.print(Text(found.headline, style="bold"))
     console.print(Text(f"{found.verdict}.", style=style), Text(str(found.status)))
+    for note in found.notes:
+        if note not in seen:
+            console.print(Text(note, style="yellow"))
     facts = Table(box=None, show_header=False, pad_edge=False)
     for name, fact in found.facts.items():
         facts.add_row(Text(name, style="dim"), Text(called(fact, found.noun)))

@@ -13,6 +13,7 @@ from quartic._files import atomic, readable
 from quartic.cli import text
 from quartic.cli.common import (
     DONE_CODES,
+    MOST,
     OK,
     CommandError,
     bad_input,
@@ -30,7 +31,6 @@ from quartic.cli.text import Table
 from quartic.estimators import SpectralDictionaryLearning, SpectralICA
 
 KINDS: dict[str, type[Model]] = {kind.__name__: kind for kind in (SpectralDictionaryLearning, SpectralICA)}
-MOST = 8  # names of features that a message lists; arbitrary
 
 
 def add(commands: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ VERDICTS = {  # of each code of a status, for a reader in a hurry
     "nothing": "Nothing was found",
 }
 LARGEST = 3  # entries of a component that a table names
+COARSE = 0.3  # sine of an angle: a certified atom that may be further off deserves a word; arbitrary
 NAMED = 12  # components that a note names one by one; arbitrary
 ASYMMETRIC = 1e-3  # of its norm: an input that is less symmetric than that may not be what was meant; arbitrary
 
@@ -108,7 +109,13 @@ class Findings:
     @property
     def verdict(self) -> str:
         """The status in a few words."""
-        return VERDICTS.get(self.status.code, self.status.code)
+        words = VERDICTS.get(self.status.code, self.status.code)
+        return f"{words}, with warnings: read them first" if self.tone == "fair" else words
+
+    @property
+    def tone(self) -> str:
+        """``good``, ``bad``, or ``fair``: nothing failed, yet there are warnings."""
+        return "bad" if not self.status.ok else "fair" if self.notes else "good"
 
     @property
     def headline(self) -> str:
@@ -143,15 +150,18 @@ class Findings:
         return match(self.components, getattr(truth, "components", truth))
 
 
-def findings(subject: Any) -> Findings:
-    """What there is to say about a ``Decomposition`` or a fitted estimator."""
+def findings(subject: Any, warnings: Sequence[str] = ()) -> Findings:
+    """What there is to say about a ``Decomposition`` or a fitted estimator, after what was warned of on the way."""
     if isinstance(subject, Decomposition):
-        return _of_result(subject)
-    if isinstance(subject, BaseEstimator):
-        check_is_fitted(subject)
-    if hasattr(subject, "learned_"):
-        return _of_model(subject)
-    raise TypeError(f"a Decomposition or a fitted estimator of quartic is expected; got {type(subject).__name__}.")
+        found = _of_result(subject)
+    else:
+        if isinstance(subject, BaseEstimator):
+            check_is_fitted(subject)
+        if not hasattr(subject, "learned_"):
+            got = type(subject).__name__
+            raise TypeError(f"a Decomposition or a fitted estimator of quartic is expected; got {got}.")
+        found = _of_model(subject)
+    return replace(found, notes=[*found.notes, *warnings])
 
 
 def _of_result(result: Decomposition) -> Findings:
@@ -224,6 +234,13 @@ def _of_model(model: Any) -> Findings:
         "Left over": f"eps {learned.eps:.4g}, the spectral norm of what the {noun}s do not explain of the cumulant",
     }
     notes = _uncertified(noun, learned.certificates)
+    coarse = int(np.sum(learned.uncertainty[is_certified(learned.certificates)] > COARSE))
+    if coarse:
+        notes.append(
+            f"{counted(coarse, f'certified {noun}')} may lie more than {np.degrees(np.arcsin(COARSE)):.0f} degrees "
+            "from the truth: certificates are about whitened coordinates, uncertainties about those of the features. "
+            "Take more samples, or bring the features to one scale."
+        )
     if how.trimmed:
         notes.append(f"{how.trimmed:,} samples were left out: they are far longer than all others. Look at them.")
     names = getattr(model, "feature_names_in_", None)

@@ -83,9 +83,9 @@ def write_report(
     True
     """
     check_suffix(path, ".html", ".htm")
-    found = findings(subject)
+    found = findings(subject, warnings)
     heading = found.headline if title is None else f"{title}: {found.headline}"
-    content = page(found, truth, shape, heading, settings or {}, warnings)
+    content = page(found, truth, shape, heading, settings or {})
     with atomic(path) as out:
         out.write(content.encode())
 
@@ -96,7 +96,6 @@ def page(
     shape: tuple[int, int] | None,
     title: str,
     settings: Mapping[str, Any],
-    warnings: Sequence[str],
 ) -> Html:
     """The whole page."""
     style = importlib.resources.files(quartic.report).joinpath("style.css").read_text(encoding="utf-8")
@@ -117,7 +116,7 @@ def page(
             _verdict(found),
             _key_figures(found),
             _section("How sure", _how_sure(found)),
-            _section("Warnings", _warnings([*found.notes, *warnings])),
+            _section("Warnings", _warnings(found.notes)),
             _section("Figures", _figures(found, truth, shape)),
             _section(f"{found.noun.capitalize()}s", _components(found, truth, OPEN)),
             _section("How it was found", _facts("Steps and figures", found.facts)),
@@ -156,8 +155,7 @@ def _verdict(found: Findings) -> Html:
     """What happened, and the remedy if something did not work: before everything else."""
     status = found.status
     remedy = [tag("p", tag("strong", "What to do: "), status.remedy)] if status.remedy else []
-    kind = "good" if status.ok else "bad"
-    return tag("section", tag("h2", found.verdict), tag("p", status.message), *remedy, class_=f"verdict {kind}")
+    return tag("section", tag("h2", found.verdict), tag("p", status.message), *remedy, class_=f"verdict {found.tone}")
 
 
 def _key_figures(found: Findings) -> Html:
