@@ -12,6 +12,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.stats
 from command_line import QUARTIC, BadStream, Terminal, assert_refused, outcome, shown, start
 
 import quartic
@@ -56,7 +57,7 @@ def test_prints_a_table(run, tmp_path, seed):
     assert out.startswith(f"{N} atoms in dimension {N}, {N} certified\nstatus      {N} atoms found and certified.\n")
     assert re.search(rf"^samples +{M}$", out, re.MULTILINE)
     assert re.search(r"^refinement +the data are exactly sparse", out, re.MULTILINE)
-    rows = re.findall(r"^ +(\d+) +([\d.]+) % +(0\.[5-9]\d*|1\.0*) +(\d\.\de-\d\d) +([\d.]+)$", out, re.MULTILINE)
+    rows = re.findall(r"^ +(\d+) +([\d.]+) % +(0\.[5-9]\d*|1\.0*) +(\d\.\de-\d\d) +([\d.]+)  [+-]0?", out, re.MULTILINE)
     assert [int(row[0]) for row in rows] == list(range(N))
     shares = [float(row[1]) for row in rows]
     assert shares == sorted(shares, reverse=True)
@@ -189,7 +190,8 @@ def test_what_was_taken_for_a_header_is_said(run, tmp_path, head, index, said):
 def test_atoms_as_text(run, file, tmp_path):
     write_csv(tmp_path / "a.csv", draw().samples, head=",".join(['"a, b"', *NAMES[1:]]) + "\n")
     expected = json.loads(run("learn", file, "--json")[1])["components"]
-    for source, header in ((file, "0,1,2,3,4,5,6,7"), (tmp_path / "a.csv", ",".join(['"a, b"', *NAMES[1:]]))):
+    numbered = ",".join(f"feature{j}" for j in range(N))
+    for source, header in ((file, numbered), (tmp_path / "a.csv", ",".join(['"a, b"', *NAMES[1:]]))):
         code, out, _ = run("learn", source, "--out", tmp_path / "atoms.csv")
         assert code == 0
         assert out.endswith(f"\natoms       {tmp_path / 'atoms.csv'}\n")
@@ -236,7 +238,7 @@ def test_json_is_one_object_that_round_trips(run, file, tmp_path, option):
     report = found.pop("report")
     assert report["samples"] == M
     assert report.keys() == vars(model.report_).keys()
-    assert found == {"feature_names": None}
+    assert found == {"feature_names": None, "warnings": []}
 
 
 def test_a_long_table_is_cut():
@@ -308,7 +310,7 @@ def test_any_warning_is_one_line(run, file, monkeypatch):
         (["--components", "37"], ["--components must lie between 1 and 36", "got 37"]),
         (["--components", "2.5"], ["argument --components", "whole number", "'2.5'"]),
         (["--seed", "-1"], ["argument --seed", "at least 0"]),
-        (["--rank", "1"], ["unrecognized arguments: --rank"]),
+        (["--rank", "1"], ["unrecognized arguments: --rank 1; see quartic learn --help"]),
         (["--comp", "1"], ["unrecognized arguments: --comp"]),
         (["again.npy"], ["unrecognized arguments: again.npy"]),
     ],
@@ -454,9 +456,38 @@ def test_a_column_that_counts_the_rows_is_named(run, tmp_path, seed):
     assert 'class="verdict good"' not in (tmp_path / "t.html").read_text(encoding="utf-8")
 
 
+def test_a_certified_atom_that_may_be_far_off_is_warned_of_everywhere(run, file, tmp_path, monkeypatch):
+    monkeypatch.setattr("quartic.report.findings.COARSE", -0.5)  # whatever their uncertainty is, it is more than that
+    code, out, err = run("learn", file, "--json", "--report", tmp_path / "t.html")
+    (warning,) = json.loads(out)["warnings"]
+    assert "degrees from the truth" in warning
+    assert warning in err
+    assert (tmp_path / "t.html").read_text(encoding="utf-8").count(warning) == 1
+    assert code == 0
+
+
+def test_skewed_sources_are_measured_in_their_own_units(run, tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    codes = rng.exponential(size=(5000, 4))
+    np.save(tmp_path / "t.npy", codes @ rng.standard_normal((4, 4)))
+    for kind in ((), ("--ica",)):
+        err = run("learn", tmp_path / "t.npy", *kind)[2]
+        most = float(re.search(r"t.npy: 4 of 4 sources are skewed .* the most by ([0-9]+[.]?[0-9]*)", err)[1])
+        assert abs(most - np.max(scipy.stats.skew(codes))) < 0.5
+
+
+def test_temperature(run, file):
+    code, out, _ = run("learn", file, "--temperature", "0", "--json")
+    assert (code, json.loads(out)["report"]["temperature"]) == (0, 0.0)
+    assert_refused(run("learn", file, "--temperature", "-1"), "--temperature must be a number")
+    assert_refused(run("learn", file, "--temperature", "1", "--no-refine"), "--temperature must be None or 0")
+
+
 def test_a_transposed_file_is_asked_about(run, tmp_path):
     np.save(tmp_path / "t.npy", draw().samples[:40].T)
-    assert f"are the samples in columns ({N} rows, 40 columns)? Then transpose" in run("learn", tmp_path / "t.npy")[2]
+    assert (
+        f"are the samples in columns ({N} rows, 40 columns)? Then transpose them" in run("learn", tmp_path / "t.npy")[2]
+    )
 
 
 def test_standard_input(run, tmp_path, monkeypatch):

@@ -48,7 +48,7 @@ def test_a_rank_that_is_too_small_is_told_from_a_large_error(orthogonal):
         status = decompose(orthogonal, rank=4).status
     assert status.code in ("incomplete", "uncertified")
     assert "the spectrum shows 8" in status.message
-    assert "ask for 8" in status.remedy
+    assert "give no rank, and they are counted, up to 8" in status.remedy
     assert "eps" not in status.remedy
 
 

@@ -486,8 +486,8 @@ def _status(
             "incomplete" if found < goal else "uncertified",
             f"{found} of {counted(goal, 'component')} found, {certified} certified; the spectrum shows {k}: eigenvalue "
             f"{k} is {factor:.3g} times as large as any beyond it.",
-            f"Components that were not asked for count as error: ask for {k}, or for no rank; to have only some of "
-            "them, use find.",
+            f"Components that were not asked for count as error: give no rank, and they are counted, up to {k}; to "
+            "have only some of them, use find.",
         )
     if found < goal:
         return Status(

@@ -405,7 +405,7 @@ def _samples(view: View, n: int | None) -> Finding:
     atoms = f"{n} atoms in " if more else ""
     measured = (
         f"weighted, {counted(rows.total, 'sample')} count as {count:.0f} effective ones for {atoms}"
-        f"{counted(r, 'dimension')}: must be at least {need}, better {enough:.0f}"
+        f"{counted(r, 'dimension')}: must be at least {need}" + (f", better {enough:.0f}" if enough > need else "")
     )
     remedy = "More samples, or fewer features: leave some out, or project to the leading principal components."
     return _finding("samples", level, measured, _transposed(rows) + remedy, count, need)
@@ -491,7 +491,7 @@ def symmetry(S: np.ndarray) -> Finding:
     measured += f"; the most by {largest:.2g}" if largest else ""
     remedy = (
         "Signs are not independent of magnitudes. Take differences of samples that are independent of each other, or "
-        "fit without weights (temperature=0 in Python), and do not rely on certificates."
+        "fit without weights (temperature=0, or --temperature 0), and do not rely on certificates."
     )
     return _finding("symmetry", _above(share, (0.0, MANY_SKEW)), measured, remedy, share, MANY_SKEW)
 
@@ -578,7 +578,11 @@ def _certificates(learned: Learned) -> Finding:
         f"{share:.0%} of {counted(n, 'atom')} certified: must be at least 50%, better all; {count:.0f} effective "
         f"samples, tau {tau:.2f}"
     )
-    return _finding("certificates", level, measured, learned.status.remedy, share, 0.5)
+    remedy = (
+        "Mend what else is broken here. If nothing is, fit without a number of atoms, which are then counted; or noise "
+        "is strong where the samples vary least: then more samples do not help, and fewer, cleaner features may."
+    )
+    return _finding("certificates", level, measured, remedy, share, 0.5)
 
 
 def _span(view: View, learned: Learned) -> Finding:

@@ -467,13 +467,14 @@ def status_of(certificates: np.ndarray, trimmed: int, dim: int) -> Status:
             "few-samples",
             f"{certified} of {named(n, 'atom')} certified: there are too few samples for the spectral stage, "
             f"or no structure that it sees, and the result is the best of several local optima.{note}",
-            "quartic check, or diagnose, says which: more samples, or fewer components, help in the first case alone.",
+            "quartic check, or diagnose, says which: more samples, or fewer components, help in the first case alone. "
+            "If neither, noise is strong where the samples vary least.",
         )
     return Status(
         "uncertified",
         f"{named(n, 'atom')} found, {certified} certified.{note}",
-        "There may be fewer components, or too few samples to certify the others; quartic check, or diagnose, says "
-        "which assumption does not hold.",
+        "There may be fewer components: without a number they are counted. Or there are too few samples to certify the "
+        "others; quartic check, or diagnose, says which assumption does not hold.",
     )
 
 

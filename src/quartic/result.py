@@ -240,7 +240,7 @@ class Decomposition(Reported):
             lines.append("proof    of components in general position, see docs/overcomplete.md")
         if self.asymmetry:
             lines.append(f"input    {self.asymmetry:.2e} of its norm was not pair-symmetric and was projected away")
-        lines.append(f"time     {sum(self.timings.values()):.3f} s, {self.sweeps} sweeps")
+        lines.append(f"time     {sum(self.timings.values()):.3f} s, {counted(self.sweeps, 'sweep')}")
         if n:
             lines += ["", "  component      weight  certificate"]
         weights, bounds = to_numpy(self.weights), to_numpy(self.certificates)

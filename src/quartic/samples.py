@@ -120,7 +120,7 @@ class Samples(ABC):
 def check_columns(argument: str, X: Any) -> None:
     """Refuse a path, and a dataframe with columns that hold no numbers, by their names."""
     if isinstance(X, str | os.PathLike):
-        raise ValueError(f"{argument} is a path, {X}: read it first, with pandas.read_csv or quartic.open_samples.")
+        raise ValueError(f"{argument} is a path, {X}: read it first, with numpy.load or pandas.read_csv.")
     dtypes = getattr(X, "dtypes", {})
     others = [str(name) for name, dtype in dtypes.items() if getattr(dtype, "kind", "O") not in "biuf"]
     if others:

@@ -55,7 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
     """
     try:
-        arguments = _parser().parse_args(argv)
+        arguments, others = _parser().parse_known_args(argv)
+        if others:
+            raise CommandError(f"unrecognized arguments: {' '.join(others)}; see quartic {arguments.command} --help")
         code: int = arguments.run(arguments)
         return code
     except CommandError as error:
@@ -82,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
         "  quartic learn --help\n\n" + EXIT_CODES,
     )
     parser.add_argument("--version", action="version", version=f"quartic {quartic.__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for add in (add_decompose, add_check, add_learn, add_transform, add_moments, add_demo):
         add(commands)
     add_completion(commands, _parser)

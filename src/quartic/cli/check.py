@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import numpy as np
+
 from quartic.cli.common import (
     OK,
     UNPROVED,
@@ -18,6 +20,7 @@ from quartic.cli.common import (
     whole,
 )
 from quartic.cli.scale import DATA, bad_chunks, opened
+from quartic.cli.text import INPUT, STDIN, transposed
 from quartic.cli.transform import load_model, rows_for
 from quartic.diagnosis import diagnose
 
@@ -57,11 +60,15 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"--components must be at least 1; got {arguments.components}")
     model = None if arguments.model is None else load_model(arguments.model)
     learned = None if model is None else model.learned_
-    with bad_input(arguments.file), progress({}):
+    given = INPUT if arguments.file == STDIN else arguments.file
+    with bad_input(given, n_components="--components"), progress({}):
         table = opened(arguments.file, arguments.key, finite=False)
-        X = table.X if model is None else rows_for(model, table, arguments.model, arguments.file)
+        if isinstance(table.X, np.ndarray):
+            for question in transposed(given, table.X):
+                complain("warning", question)
+        X = table.X if model is None else rows_for(model, table, arguments.model, given)
         names = table.names if model is None else getattr(model, "feature_names_in_", table.names)
-        with bad_chunks(arguments.file, table):
+        with bad_chunks(given, table):
             found = diagnose(
                 X,
                 n_components=arguments.components,

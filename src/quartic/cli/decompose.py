@@ -73,7 +73,9 @@ def add(commands: Any) -> None:
         metavar="X",
         help="bound on the spectral norm of the error, in the units of the tensor (estimated when not given)",
     )
-    command.add_argument("--find", type=whole, metavar="K", help="stop when K components are certified")
+    command.add_argument(
+        "--find", type=whole, metavar="K", help="stop when K components are certified, or all that there are"
+    )
     command.add_argument(
         "--out", metavar="RESULT.npz", help="save the result in this file; in a .csv file, the components alone as rows"
     )
@@ -133,7 +135,7 @@ def save(result: Decomposition, path: str) -> str:
         return "result"
     components = to_numpy(result.components)
     with atomic(path) as out:
-        text.write(out, range(components.shape[1]), [components])
+        text.write(out, text.numbered(components.shape[1]), [components])
     return "components"
 
 

@@ -69,7 +69,10 @@ def open_samples(path: str, key: str | None = None, *, finite: bool = True) -> T
     elif magic.startswith(ZIP):
         table = Table(_from_archive(path, key, SAVED))
     else:
-        raise CommandError(f"{path}: is not {SAMPLES}, nor text of a name that ends in {', '.join(TEXT)}; {SAVED}")
+        raise CommandError(
+            f"{path}: is not {SAMPLES}, nor text of a name that ends in {', '.join(TEXT)}; "
+            f"give text such a name, or {SAVED}"
+        )
     _check_samples(path, table.X)
     if finite:
         check_finite(path, table.X, table.names)

@@ -23,6 +23,7 @@ from quartic.cli.common import (
     bad_input,
     check_output,
     complain,
+    number,
     progress,
     say,
     to_json,
@@ -33,10 +34,11 @@ from quartic.cli.common import (
 from quartic.cli.moments import load
 from quartic.cli.scale import DATA, add_scale, has_options, samples
 from quartic.cli.terminal import present
+from quartic.cli.text import transposed
 from quartic.diagnosis import suspicious, symmetry
 from quartic.estimators import SpectralDictionaryLearning, SpectralICA
 from quartic.moments import FourthMoment
-from quartic.report.findings import findings
+from quartic.report.findings import coarse, findings
 from quartic.rows import LOOKED
 
 Model = SpectralDictionaryLearning | SpectralICA
@@ -60,7 +62,8 @@ def add(commands: Any) -> None:
         "learn",
         help="learn a dictionary from samples in a file, a folder, or moments",
         description="Learn a dictionary from samples y = sum_i x_i a_i: the atoms a_i, with a certificate for each.\n"
-        "A .npy file is memory-mapped and read in chunks; more than one pass is made.",
+        "A .npy file is memory-mapped and read in chunks; more than one pass is made.  Features that are constant,\n"
+        "count rows or repeat a value, and skewed sources, are warned of; quartic check looks for much more.",
         epilog="examples:\n"
         "  quartic learn samples.npy\n"
         "  quartic learn samples.csv --components 20 --out model.npz\n"
@@ -81,6 +84,12 @@ def add(commands: Any) -> None:
     )
     command.add_argument(
         "--components", type=whole, metavar="N", help="number of atoms (chosen from the data when not given)"
+    )
+    command.add_argument(
+        "--temperature",
+        type=number,
+        metavar="B",
+        help="weights of samples that fall with their norms; 0 for none (chosen from the data when not given)",
     )
     command.add_argument("--ica", action="store_true", help="independent components: sources of variance 1, unmixed")
     command.add_argument(
@@ -108,11 +117,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.from_moments is not None and (arguments.key is not None or has_options(arguments)):
         raise CommandError("--from-moments reads no samples: leave out --key and the options for large data")
     kind = SpectralICA if arguments.ica else SpectralDictionaryLearning
-    model = kind(arguments.components, refine=arguments.refine, random_state=arguments.seed)
-    given = arguments.file or arguments.from_moments
+    options = {"refine": arguments.refine, "temperature": arguments.temperature, "random_state": arguments.seed}
+    model = kind(arguments.components, **options)
+    given = text.INPUT if arguments.file == text.STDIN else arguments.file or arguments.from_moments
     said: list[str] = []
     written = []
-    with bad_input(given, n_components="--components", checkpoint="--checkpoint"), progress(STAGES, said) as show:
+    named = {"n_components": "--components", "temperature": "--temperature", "checkpoint": "--checkpoint"}
+    with bad_input(given, **named), progress(STAGES, said) as show:
         if arguments.from_moments is not None:
             model.fit_moment(load(arguments.from_moments, FourthMoment))
         else:
@@ -120,47 +131,47 @@ def run(arguments: argparse.Namespace) -> int:
                 if isinstance(X, np.ndarray):
                     if X.shape[0] < 2:
                         raise CommandError(
-                            f"{arguments.file}: holds one sample; at least two are needed, and many more are better"
+                            f"{given}: holds one sample; at least two are needed, and many more are better"
                         )
-                    if X.shape[0] < X.shape[1]:
-                        shape = f"{X.shape[0]} rows, {X.shape[1]} columns"
-                        said.append(f"{arguments.file}: are the samples in columns ({shape})? Then transpose")
-                    said += [f"{arguments.file}: {what}" for what in suspicious(X, names)]
+                    _warn(said, transposed(given, X) + [f"{given}: {what}" for what in suspicious(X, names)])
                     if show is not None:
                         model.set_callbacks(_Watch(show))
-                    for warning in said:
-                        complain("warning", warning)
                 model.fit(X)
                 if isinstance(X, np.ndarray) and not model.learned_.overcomplete:
-                    said += _skewed(model, X)
+                    _warn(said, [f"{given}: {what}" for what in _skewed(model, X)])
             if names is not None:
                 model.feature_names_in_ = np.array(names, dtype=object)
             if header is not None:
                 written.append(f"header      {header}")
+    _warn(said, coarse(model._noun, model.learned_))
     if arguments.out is not None:
         with writing("--out", arguments.out):
             written.append(f"{save(model, arguments.out):<11} {arguments.out}")
     if arguments.report is not None:
         settings = {name: vars(arguments)[name] for name in SOURCES if vars(arguments)[name]}
-        title = text.INPUT if given == text.STDIN else os.path.basename(os.path.normpath(given))
+        title = os.path.basename(os.path.normpath(given))
         with writing("--report", arguments.report):
             report.write_report(model, arguments.report, title=title, settings=settings, warnings=said)
         written.append(f"report      {arguments.report}")
     if arguments.json:
-        say(to_json(as_json(model)))
+        say(to_json({**as_json(model), "warnings": said}))
     else:
         present(model, summary(model), written, said)
     return verdict(model.status_)
 
 
+def _warn(said: list[str], warnings: list[str]) -> None:
+    """Warn now, and keep it for the report."""
+    for warning in warnings:
+        complain("warning", warning)
+    said += warnings
+
+
 def _skewed(model: Model, X: np.ndarray) -> list[str]:
     """A warning where codes are skewed: what is certified rests on signs."""
-    found = symmetry((X[:LOOKED] - model.learned_.mean) @ model.learned_.unmixing.T)
-    if found.holds:
-        return []
-    said = f"{found.measured}. {found.remedy}"
-    complain("warning", said)
-    return [said]
+    learned = model.learned_
+    found = symmetry((X[:LOOKED] - learned.mean) @ learned.unmixing.T / learned.spread)
+    return [] if found.holds else [f"{found.measured}. {found.remedy}"]
 
 
 def save(model: Model, path: str) -> str:
@@ -168,7 +179,7 @@ def save(model: Model, path: str) -> str:
     if not path.lower().endswith(".csv"):
         model.save(path)
         return "model"
-    names = getattr(model, "feature_names_in_", range(model.n_features_in_))
+    names = getattr(model, "feature_names_in_", text.numbered(model.n_features_in_))
     with atomic(path) as out:
         text.write(out, names, [model.learned_.components])  # that mix; components_ of ICA unmix
     return f"{model._noun}s"
@@ -178,7 +189,7 @@ def summary(model: Model, most: int = 20) -> str:
     """A table of the first ``most`` atoms, and what is to be said about all of them."""
     n, word, share = model.n_components_, model._noun, model.learned_.energy
     names = getattr(model, "feature_names_in_", [f"feature {j}" for j in range(model.n_features_in_)])
-    largest = findings(model).columns()["Largest entries"] if hasattr(model, "feature_names_in_") else []
+    largest = findings(model).columns()["Largest entries"]
     part = np.max(np.abs(model.learned_.frame.backward), axis=0)
     constant = [str(names[j]) for j in np.flatnonzero(part <= ROUNDING * np.max(part)).tolist()]
     listed = ", ".join(constant[:MOST]) + (", ..." if constant[MOST:] else "")
@@ -189,12 +200,12 @@ def summary(model: Model, most: int = 20) -> str:
         figures,
         *([f"constant    {listed}: no {word} has a part in it"] if constant else []),
         "",
-        f"  {word:>6}    energy  certificate  uncertainty  kurtosis" + ("  largest entries" if largest else ""),
+        f"  {word:>6}    energy  certificate  uncertainty  kurtosis  largest entries",
     ]
     for i in range(min(n, most)):
         row = f"{100 * share[i]:7.2f} %  {model.certificates_[i]:11.4f}  {model.uncertainty_[i]:11.1e}"
-        mark = (f"  {largest[i]}" if largest else "") + ("" if model.certified_[i] else "  not certified")
-        lines.append(f"  {i:6d}  {row}  {model.kurtosis_[i]:8.3g}{mark}")
+        mark = "" if model.certified_[i] else "  not certified"
+        lines.append(f"  {i:6d}  {row}  {model.kurtosis_[i]:8.3g}  {largest[i]}{mark}")
     if n > most:
         lines.append(f"  ... and {n - most} more")
     return "\n".join(lines)

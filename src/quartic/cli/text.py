@@ -84,6 +84,19 @@ def _read(path: str, opened: Callable[[], TextIO], finite: bool) -> Table:
     raise CommandError(f"{path}: {_fault(opened, finite) or f'{reason}; {RIGHT}'}")
 
 
+def transposed(path: str, X: np.ndarray) -> list[str]:
+    """A question about samples ``X (m, d)`` with fewer rows than columns."""
+    if X.shape[0] >= X.shape[1]:
+        return []
+    shape = f"{X.shape[0]} rows, {X.shape[1]} columns"
+    return [f"{path}: are the samples in columns ({shape})? Then transpose them, with .T in NumPy or pandas"]
+
+
+def numbered(features: int) -> list[str]:
+    """Names of features that have none: no numbers, or a header would be read as a sample."""
+    return [f"feature{j}" for j in range(features)]
+
+
 def write(out: BinaryIO, names: Sequence[Any], blocks: Iterable[np.ndarray]) -> None:
     """A header and blocks of rows as lines of text."""
     for lines in lines_of(names, blocks):

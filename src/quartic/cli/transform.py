@@ -61,9 +61,10 @@ def run(arguments: argparse.Namespace) -> int:
     check_output("--out", arguments.out, arguments.model, arguments.file, formats=tuple(WRITERS))
     model = load_model(arguments.model)
     names = [f"{model._noun}{i}" for i in range(model.n_components_)]
-    with bad_input(arguments.file):
+    given = text.INPUT if arguments.file == text.STDIN else arguments.file
+    with bad_input(given):
         table = opened(arguments.file, arguments.key)
-        X = rows_for(model, table, arguments.model, arguments.file)
+        X = rows_for(model, table, arguments.model, given)
         model.__dict__.pop("feature_names_in_", None)  # they are checked, and an array has none
         with progress({}):
             codes = model.transform(X)
@@ -76,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
                 with writing("--out", arguments.out), atomic(arguments.out) as out:
                     WRITERS[suffix](out, codes, names)
         except ValueError:  # of a chunk, which is computed as it is written
-            check_finite(arguments.file, X, table.names)
+            check_finite(given, X, table.names)
             raise
     return OK
 

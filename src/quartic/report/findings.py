@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from quartic._arrays import packed_dim, to_numpy
 from quartic._words import counted
 from quartic.algorithms.certify import is_certified
+from quartic.learned import Learned
 from quartic.metrics import Match, match
 from quartic.result import Decomposition, Status
 
@@ -161,7 +162,7 @@ def findings(subject: Any, warnings: Sequence[str] = ()) -> Findings:
             got = type(subject).__name__
             raise TypeError(f"a Decomposition or a fitted estimator of quartic is expected; got {got}.")
         found = _of_model(subject)
-    return replace(found, notes=[*found.notes, *warnings])
+    return replace(found, notes=list(dict.fromkeys((*found.notes, *warnings))))
 
 
 def _of_result(result: Decomposition) -> Findings:
@@ -182,7 +183,7 @@ def _of_result(result: Decomposition) -> Findings:
     facts = {
         "Rank": f"{result.rank}: {result.reason}",
         "Error": f"eps {result.eps:.4g} measured, {result.eps_assumed:.4g} assumed by the certificates",
-        "Work": f"{result.sweeps} sweeps of the tensor over a block of vectors",
+        "Work": f"{counted(result.sweeps, 'sweep')} of the tensor over a block of vectors",
     }
     if result.known:
         facts["Known components"] = str(result.known)
@@ -233,14 +234,7 @@ def _of_model(model: Any) -> Findings:
         "Refinement": how.refinement,
         "Left over": f"eps {learned.eps:.4g}, the spectral norm of what the {noun}s do not explain of the cumulant",
     }
-    notes = _uncertified(noun, learned.certificates)
-    coarse = int(np.sum(learned.uncertainty[is_certified(learned.certificates)] > COARSE))
-    if coarse:
-        notes.append(
-            f"{counted(coarse, f'certified {noun}')} may lie more than {np.degrees(np.arcsin(COARSE)):.0f} degrees "
-            "from the truth: certificates are about whitened coordinates, uncertainties about those of the features. "
-            "Take more samples, or bring the features to one scale."
-        )
+    notes = _uncertified(noun, learned.certificates) + coarse(noun, learned)
     if how.trimmed:
         notes.append(f"{how.trimmed:,} samples were left out: they are far longer than all others. Look at them.")
     names = getattr(model, "feature_names_in_", None)
@@ -281,6 +275,18 @@ def _uncertified(noun: str, bounds: np.ndarray) -> list[str]:
     named = ", ".join(map(str, rows[:NAMED])) + (f" and {rows.size - NAMED} more" if rows.size > NAMED else "")
     what = f"{noun.capitalize()} {named} is" if rows.size == 1 else f"{noun.capitalize()}s {named} are"
     return [f"{what} not certified. That does not mean wrong: nothing is proven either way."]
+
+
+def coarse(noun: str, learned: Learned) -> list[str]:
+    """A note where certified components may yet be far off."""
+    count = int(np.sum(learned.uncertainty[is_certified(learned.certificates)] > COARSE))
+    if not count:
+        return []
+    return [
+        f"{counted(count, f'certified {noun}')} may lie more than {np.degrees(np.arcsin(COARSE)):.0f} degrees from the "
+        "truth: certificates are about whitened coordinates, uncertainties about those of the features. Take more "
+        "samples, or bring the features to one scale."
+    ]
 
 
 def _words(value: Any) -> str:

@@ -116,7 +116,7 @@ def page(
             _verdict(found),
             _key_figures(found),
             _section("How sure", _how_sure(found)),
-            _section("Warnings", _warnings(found.notes)),
+            _section("Warnings", _warnings(found)),
             _section("Figures", _figures(found, truth, shape)),
             _section(f"{found.noun.capitalize()}s", _components(found, truth, OPEN)),
             _section("How it was found", _facts("Steps and figures", found.facts)),
@@ -167,7 +167,7 @@ def _key_figures(found: Findings) -> Html:
     shown = {
         f"{found.noun.capitalize()}s": str(n),
         "Certified": str(int(np.sum(found.certified))),
-        "Dimension": str(d),
+        "Features" if found.is_model else "Dimension": str(d),
         "Median certificate": f"{np.median(found.certificates):.3f}" if n else "none",
         **extra,
         "Time": f"{sum(found.timings.values()):.2f} s",
@@ -200,8 +200,11 @@ def _how_sure(found: Findings) -> Html:
     return joined(*pieces)
 
 
-def _warnings(texts: Sequence[str]) -> Html:
-    return tag("ul", *(tag("li", text) for text in texts)) if texts else tag("p", "None.")
+def _warnings(found: Findings) -> Html:
+    if found.notes:
+        return tag("ul", *(tag("li", note) for note in found.notes))
+    more = " Samples were looked at in passing only: quartic check, or diagnose, measures what certificates rest on."
+    return tag("p", "None." + (more if found.is_model else ""))
 
 
 def _figures(found: Findings, truth: Any, shape: tuple[int, int] | None) -> Html:

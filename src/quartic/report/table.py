@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from quartic._arrays import to_numpy
+from quartic._words import counted
 from quartic.datasets import PlantedTensor
 from quartic.metrics import match
 from quartic.report.figures import FOUND
@@ -63,6 +64,6 @@ def compare(planted: PlantedTensor, result: Decomposition, eps: float) -> str:
         f"rank     {result.rank} found, {n} planted: {result.reason}",
         f"eps      {result.eps:.4g} measured, {eps:.4g} planted",
         f"status   {result.status}",
-        f"time     {sum(result.timings.values()):.3f} s: {stages}; {result.sweeps} sweeps",
+        f"time     {sum(result.timings.values()):.3f} s: {stages}; {counted(result.sweeps, 'sweep')}",
     ]
     return "\n".join(lines)

@@ -218,6 +218,7 @@ def check_dense(T: Any) -> tuple[Array, int]:
         remedy = {
             "c": "take its real part, if the imaginary one is zero; complex components are out of scope",
             "O": "convert it with numpy.asarray(T, dtype=float)",
+            "U": "pass numbers; a file is read with numpy.load first",
         }.get(T.dtype.kind, "pass numbers")
         raise ValueError(f"T must hold real numbers; got dtype {T.dtype}: {remedy}.")
     xp = array_namespace(T)
