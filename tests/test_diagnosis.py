@@ -229,7 +229,8 @@ def test_a_rare_source_is_no_outlier(rng):
 def test_fewer_rows_than_columns_are_asked_about(rng):
     found = diagnose(rng.laplace(size=(12, 200)))
     assert found.broken == ["samples"]
-    assert found["samples"].remedy.startswith("Are the samples in columns (12 rows, 200 columns)? Then transpose.")
+    asked = "Are the samples in columns (12 rows, 200 columns)? Then transpose them, with .T in NumPy or pandas. More"
+    assert found["samples"].remedy.startswith(asked)
     assert "in columns (1 row, 200 columns)?" in diagnose(np.ones((1, 200)))["samples"].remedy
     assert "in columns" not in diagnose(rng.laplace(size=(40, 16)))["samples"].remedy
 

@@ -243,7 +243,7 @@ def diagnose(
         raise ValueError(f"feature_names must hold {d} names, one for each feature; got {len(names)}.")
     first = [_finite(rows, names)] + ([] if rows.magnitude is None else [_magnitude(rows.magnitude)])
     if rows.Y.shape[0] < 2:
-        remedy = f"{_transposed(rows)}More samples."
+        remedy = " ".join([*transposed(rows.total, d), "More samples."])
         first.append(_finding("samples", "broken", "fewer than two samples can be used", remedy, 0, 2))
     if rows.Y.shape[0] < 2 or rows.magnitude is not None:
         return Diagnosis(tuple(first), rows.total, rows.Y.shape[0], d)
@@ -302,12 +302,10 @@ def _feature(names: list[str] | None, column: int) -> str:
     return str(column) if names is None else names[column]
 
 
-def _transposed(rows: Rows) -> str:
-    """A question, where there are fewer rows than columns."""
-    if rows.total >= rows.Y.shape[1]:
-        return ""
-    shape = f"{counted(rows.total, 'row')}, {counted(rows.Y.shape[1], 'column')}"
-    return f"Are the samples in columns ({shape})? Then transpose. "
+def transposed(m: int, d: int) -> list[str]:
+    """A question, where ``m`` rows are fewer than ``d`` columns."""
+    shape = f"{counted(m, 'row')}, {counted(d, 'column')}"
+    return [f"Are the samples in columns ({shape})? Then transpose them, with .T in NumPy or pandas."] if m < d else []
 
 
 def _finite(rows: Rows, names: list[str] | None) -> Finding:
@@ -408,7 +406,8 @@ def _samples(view: View, n: int | None) -> Finding:
         f"{counted(r, 'dimension')}: must be at least {need}" + (f", better {enough:.0f}" if enough > need else "")
     )
     remedy = "More samples, or fewer features: leave some out, or project to the leading principal components."
-    return _finding("samples", level, measured, _transposed(rows) + remedy, count, need)
+    remedies = [*transposed(rows.total, rows.Y.shape[1]), remedy]
+    return _finding("samples", level, measured, " ".join(remedies), count, need)
 
 
 def _condition(view: View) -> Finding:

@@ -20,9 +20,9 @@ from quartic.cli.common import (
     whole,
 )
 from quartic.cli.scale import DATA, bad_chunks, opened
-from quartic.cli.text import INPUT, STDIN, transposed
+from quartic.cli.text import spoken
 from quartic.cli.transform import load_model, rows_for
-from quartic.diagnosis import diagnose
+from quartic.diagnosis import diagnose, transposed
 
 EXIT_CODES = """\
 exit codes:
@@ -60,12 +60,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"--components must be at least 1; got {arguments.components}")
     model = None if arguments.model is None else load_model(arguments.model)
     learned = None if model is None else model.learned_
-    given = INPUT if arguments.file == STDIN else arguments.file
+    given = spoken(arguments.file)
     with bad_input(given, n_components="--components"), progress({}):
         table = opened(arguments.file, arguments.key, finite=False)
         if isinstance(table.X, np.ndarray):
-            for question in transposed(given, table.X):
-                complain("warning", question)
+            for question in transposed(*table.X.shape):
+                complain("warning", f"{given}: {question}")
         X = table.X if model is None else rows_for(model, table, arguments.model, given)
         names = table.names if model is None else getattr(model, "feature_names_in_", table.names)
         with bad_chunks(given, table):

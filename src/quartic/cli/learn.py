@@ -34,8 +34,7 @@ from quartic.cli.common import (
 from quartic.cli.moments import load
 from quartic.cli.scale import DATA, add_scale, has_options, samples
 from quartic.cli.terminal import present
-from quartic.cli.text import transposed
-from quartic.diagnosis import suspicious, symmetry
+from quartic.diagnosis import suspicious, symmetry, transposed
 from quartic.estimators import SpectralDictionaryLearning, SpectralICA
 from quartic.moments import FourthMoment
 from quartic.report.findings import coarse, findings
@@ -119,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
     kind = SpectralICA if arguments.ica else SpectralDictionaryLearning
     options = {"refine": arguments.refine, "temperature": arguments.temperature, "random_state": arguments.seed}
     model = kind(arguments.components, **options)
-    given = text.INPUT if arguments.file == text.STDIN else arguments.file or arguments.from_moments
+    given = text.spoken(arguments.file or arguments.from_moments)
     said: list[str] = []
     written = []
     named = {"n_components": "--components", "temperature": "--temperature", "checkpoint": "--checkpoint"}
@@ -133,7 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
                         raise CommandError(
                             f"{given}: holds one sample; at least two are needed, and many more are better"
                         )
-                    _warn(said, transposed(given, X) + [f"{given}: {what}" for what in suspicious(X, names)])
+                    _warn(said, [f"{given}: {what}" for what in (*transposed(*X.shape), *suspicious(X, names))])
                     if show is not None:
                         model.set_callbacks(_Watch(show))
                 model.fit(X)

@@ -84,12 +84,9 @@ def _read(path: str, opened: Callable[[], TextIO], finite: bool) -> Table:
     raise CommandError(f"{path}: {_fault(opened, finite) or f'{reason}; {RIGHT}'}")
 
 
-def transposed(path: str, X: np.ndarray) -> list[str]:
-    """A question about samples ``X (m, d)`` with fewer rows than columns."""
-    if X.shape[0] >= X.shape[1]:
-        return []
-    shape = f"{X.shape[0]} rows, {X.shape[1]} columns"
-    return [f"{path}: are the samples in columns ({shape})? Then transpose them, with .T in NumPy or pandas"]
+def spoken(path: str) -> str:
+    """A file as messages call it."""
+    return INPUT if path == STDIN else path
 
 
 def numbered(features: int) -> list[str]:

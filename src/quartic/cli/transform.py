@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_output("--out", arguments.out, arguments.model, arguments.file, formats=tuple(WRITERS))
     model = load_model(arguments.model)
     names = [f"{model._noun}{i}" for i in range(model.n_components_)]
-    given = text.INPUT if arguments.file == text.STDIN else arguments.file
+    given = text.spoken(arguments.file)
     with bad_input(given):
         table = opened(arguments.file, arguments.key)
         X = rows_for(model, table, arguments.model, given)
