@@ -64,10 +64,7 @@ format: .venv/.lint
 	$(BIN)/ruff format .
 
 bench: .venv/.bench  ## the benchmark: all solvers on all problems; results are kept as data, and benchmarks/RESULTS.md
-	$(BIN)/python -m benchmarks dense
-	$(BIN)/python -m benchmarks samples
-	$(BIN)/python -m benchmarks overcomplete
-	$(BIN)/python -m benchmarks scaling
+	$(BIN)/python -m benchmarks dense samples overcomplete scaling
 
 bench-gpu: .venv/.bench  ## the figures on whatever CUDA device is there, with the PyTorch that is installed
 	$(BIN)/python -m benchmarks.must_show.gpu

@@ -105,9 +105,16 @@ def test_the_page_of_results_is_that_of_the_data():
 
 
 def test_a_solver_of_the_other_kind_is_refused():
-    done = run("benchmarks", "--quick", "--only", "msp")
+    done = run("benchmarks", "dense", "--quick", "--only", "msp")
     assert done.returncode == 2
     assert "for dense there are quartic" in done.stderr
+
+
+def test_two_suites_are_not_written_to_one_file(tmp_path):
+    done = run("benchmarks", "dense", "samples", "--quick", "--out", str(tmp_path / "results.json"))
+    assert done.returncode == 2
+    assert "a file holds one suite, and 2 were given" in done.stderr
+    assert not any(tmp_path.iterdir())
 
 
 def test_sum_of_squares_solves_its_program_and_refuses_what_is_too_large(monkeypatch):
@@ -157,7 +164,7 @@ def rows_of(copy, solvers, limit):
     """The rows of a run of some solvers on the problem of the copy."""
     chosen = [word for name in sorted(solvers) for word in ("--only", name)]
     arguments = ("--problems", "one", "--repeats", "1", *chosen, "--limit", limit, "--out", "dense.json")
-    done = run("benchmarks", *arguments, cwd=copy)
+    done = run("benchmarks", "dense", *arguments, cwd=copy)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads((copy / "dense.json").read_text())["rows"]
     assert {row["solver"] for row in rows} == solvers
