@@ -51,7 +51,8 @@ def run(suite: str, load: float | None, args: argparse.Namespace, parser: argpar
 
     rows: list[dict[str, Any]] = []
     for problem in (p for name in chosen for p in every[name]):
-        taking = [name for name in solvers.names(*problem.needs) if name in (args.only or able)]
+        asked = solvers.names(*problem.needs, d=problem.d or problem.n)
+        taking = [name for name in asked if name in (args.only or able)]
         rows += runs.measure(problem, taking, repeats, args.limit)
     summary = runs.summarise(rows)
     print("\n" + report.table(*runs.printed(summary)))

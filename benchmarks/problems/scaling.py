@@ -4,6 +4,6 @@ from benchmarks.problems import DenseProblem, SamplesProblem
 
 SUITE = "scaling"
 PROBLEMS = [
-    *(DenseProblem(d, d, 0.3, "gaussian") for d in (10, 14, 20, 28, 40, 56, 80)),
+    *(DenseProblem(d, d, 0.3, "gaussian") for d in (8, 14, 20, 28, 40, 56, 80)),
     *(SamplesProblem(20_000, n) for n in (8, 16, 32, 64, 96)),
 ]

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.solvers.batched_power import distinct
 
-MOST = 8  # dimensions: 3 s there, 18 s at 10, and from there on as about d^8; measured
+LARGEST = 8  # dimensions: 3 s there, 18 s at 10, and from there on as about d^8; measured
 
 
 def solve(T, rank, seed):
@@ -20,8 +20,8 @@ def solve(T, rank, seed):
     from quartic.tensors.packed import as_four_tensor
 
     T = as_four_tensor(T)
-    if T.dim > MOST:
-        raise ValueError(f"the semidefinite program is for d up to {MOST}, where it takes seconds; got d = {T.dim}.")
+    if T.dim > LARGEST:
+        raise ValueError(f"the semidefinite program is for d up to {LARGEST}, where it takes seconds; got d = {T.dim}.")
     M = T.to_packed()
     X = relaxation(M, rank)
     count = max(1, math.ceil(rank * math.log(rank)))  # contractions, as in Algorithm 4.11
