@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import tempfile
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,6 @@ def printed(summary: list[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
         memory = "-" if s["peak_mb"] is None else f"{s['peak_mb']:.0f}"
         name = s["problem"] if s["problem"] != seen else ""
         seen = s["problem"]
-        remark = "".join((s["failures"] + s["warnings"])[:1])[:60]
+        remark = textwrap.shorten("".join((s["failures"] + s["warnings"])[:1]), 60, placeholder=" ...")
         rows.append([name, s["solver"], s["seconds"], memory, found, *squared, remark])
     return ["problem", "solver", "seconds", "peak MB", "found", "worst", "median", "remark"], rows
