@@ -55,6 +55,11 @@ def whitened(Y: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return (A @ G) ** 2 / np.outer(np.sum(A.T * F, axis=0), np.sum(B.T * G, axis=0))
 
 
+def wrong(certificates: np.ndarray, table: np.ndarray) -> int:
+    """How many ``certificates (k,)`` lie above the squared correlation with the nearest atom, of ``table (n, k)``."""
+    return int(np.sum(certificates > np.max(table, axis=0) + SLACK))
+
+
 def run(job: Job, row: dict[str, Any] | None = None) -> dict[str, Any]:
     """One row: what was found, what was certified, and what was certified wrongly; peers alone, if there is a row."""
     drawn = nice_samples(**asdict(job.problem), random_state=job.seed)
@@ -83,7 +88,7 @@ def fitted(job: Job, drawn: NiceSamples) -> dict[str, Any]:
     row = {**job.problem.as_dict(), "seed": job.seed, "options": job.options, "tau": drawn.tau, "seconds": seconds}
     row |= {"near": int(np.sum(pairs.squared >= NEAR)), "found": int(np.sum(pairs.squared >= FOUND))}
     row |= {"worst": float(np.min(pairs.squared)), "certified": int(np.sum(is_certified(certificates)))}
-    row |= {"wrong": int(np.sum(certificates > np.max(table, axis=0) + SLACK)), "local": model.report_.local}
+    row |= {"wrong": wrong(certificates, table), "local": model.report_.local}
     return row | {"tau_measured": model.tau_, "groups": len(model.groups_), "status": model.status_.code}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -29,6 +29,13 @@ class Exponent:
     def as_dict(self) -> dict[str, float]:
         """For the data that are kept; ``Exponent(**d)`` is the way back."""
         return asdict(self)
+
+
+def median(values: Iterable[float | None]) -> float | None:
+    """The median, with what was not reached, None, above all else; None if that is what it is, or if there is none."""
+    known = [np.inf if value is None else value for value in values]
+    middle = float(np.median(known)) if known else np.inf
+    return middle if np.isfinite(middle) else None
 
 
 def exponent(x: Sequence[float], y: Sequence[float], level: float = 0.95) -> Exponent:

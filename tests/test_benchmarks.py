@@ -110,6 +110,15 @@ def test_a_solver_of_the_other_kind_is_refused():
     assert "for dense there are quartic" in done.stderr
 
 
+def test_a_solver_is_asked_up_to_its_largest_dimension(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)
+    from benchmarks import solvers
+
+    assert "sum_of_squares" in solvers.names("dense", d=8)
+    assert "sum_of_squares" not in solvers.names("dense", d=9)
+    assert set(solvers.names("dense", d=9)) == set(solvers.names("dense")) - {"sum_of_squares"}
+
+
 def test_two_suites_are_not_written_to_one_file(tmp_path):
     done = run("benchmarks", "dense", "samples", "--quick", "--out", str(tmp_path / "results.json"))
     assert done.returncode == 2

@@ -7,8 +7,9 @@ to it, on three seeds: each run is a process of its own that may take ``--limit`
 
 import statistics
 
-from benchmarks import problems, report, runs, solvers
+from benchmarks import report, runs, solvers
 from benchmarks.problems import SamplesProblem
+from benchmarks.problems.complete import COOCCURRENCE
 
 
 def summarise(rows):
@@ -33,7 +34,11 @@ def main(argv=None):
     parser.add_argument("--limit", type=float, default=120.0, help="seconds a run may take (default 120)")
     args = parser.parse_args(argv)
     bars = report.Bars("complete", args)
-    chosen = [p for p in problems.load("complete", "samples") if p.n == 64 and p.coefficients != "laplace"]
+    chosen = [
+        SamplesProblem(60_000, 64, supports=supports, cooccurrence=cooccurrence, coefficients=coefficients)
+        for supports, cooccurrence in COOCCURRENCE.items()
+        for coefficients in ("sign", "gaussian")
+    ]
     seeds, peer_seeds, peers = 10, 3, solvers.names("samples")[1:]  # quartic is the first
     if args.quick:
         chosen = [SamplesProblem(8000, 8, supports="blocks", cooccurrence=0.25)]

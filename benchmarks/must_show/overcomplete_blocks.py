@@ -12,6 +12,7 @@ import numpy as np
 
 import quartic
 from benchmarks import report
+from benchmarks.certified import whitened, wrong
 from benchmarks.problems import SamplesProblem
 from quartic.metrics import match
 
@@ -23,11 +24,9 @@ def run(problem, temperature, seed):
     start = time.perf_counter()
     model = quartic.SpectralDictionaryLearning(problem.n, temperature=temperature, random_state=seed).fit(Y)
     seconds = time.perf_counter() - start
-    truth = np.max((model.components_ @ A.T) ** 2, axis=1)
-    certified = np.sum(model.certified_)
-    wrong = np.sum(model.certificates_ > truth + 0.01)
     found = match(A, model.components_).found(0.95) / problem.n
-    return {"found": found, "certified": int(certified), "wrong": int(wrong), "seconds": seconds}
+    row = {"found": found, "certified": int(np.sum(model.certified_)), "seconds": seconds}
+    return row | {"wrong": wrong(model.certificates_, whitened(Y, A, model.components_))}
 
 
 def main(argv=None):
@@ -58,8 +57,8 @@ def main(argv=None):
     print(report.table(["coefficients", "Pr[j|i]", "tau", "plain", "pooled", "certified", "s", "s"], lines))
     fewer = [line[:2] for line in lines if line[4] < line[3]]
     bars.judge("weights lose nothing", not fewer, f"fewer atoms in {len(fewer)} of {len(lines)} rows")
-    wrong = sum(row["wrong"] for row in rows)
-    bars.judge("no wrong certificate", wrong == 0, f"{wrong} of {sum(row['certified'] for row in rows)}")
+    above = sum(row["wrong"] for row in rows)
+    bars.judge("no wrong certificate", above == 0, f"{above} of {sum(row['certified'] for row in rows)}")
     return bars.close(rows=rows, table=lines)
 
 

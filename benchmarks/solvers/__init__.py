@@ -3,8 +3,9 @@
 ``solve(X, n, seed)`` takes a NumPy array ``X`` and returns the ``n`` components it found as rows, ``(n, d)``, of any
 length and sign.  ``TAKES`` says what ``X`` is: ``{"dense"}``, a tensor ``(d, d, d, d)``, unless it says otherwise, or
 ``{"samples"}``, samples as rows ``(m, d)``, whose components are the atoms, in the space of the data; with
-``"overcomplete"`` besides, ``n`` may exceed ``d``.  ``LARGEST``, where there is one, is the largest ``d`` it is asked to
-solve.  A solver imports what it needs inside the function, so that a peer that is not installed is a row that says so.
+``"overcomplete"`` besides, ``n`` may exceed ``d``.  ``LARGEST``, where there is one, is the largest ``d`` that it is
+asked for.  A solver imports what it needs inside the function, so that a peer that is not installed is a row that says
+so.
 """
 
 from __future__ import annotations
