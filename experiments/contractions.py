@@ -2,10 +2,13 @@
 
 Theorem 4.4: the top singular vector of a random contraction (Algorithm 4.3) is near a component with probability about
 n^(-O(eps)), so that n^(1 + O(eps)) contractions, up to logarithms, find 0.99 n of the components: with no error, the
-n log n draws that collect n coupons.  An error that lowers the weight of some components to 1 - eps, and to 1 - 2 eps
-after the truncation, where the others keep 1 - eps, should cost the exponent ((1 - eps) / (1 - 2 eps))^2: so often is a
-Gaussian that much larger than n others.  quartic takes every eigenvector of a contraction as a candidate instead, with
-equal weights, and lets post-processing and its acceptance test decide: how many contractions does it take then?
+n log n draws that collect n coupons.  The theorem's eta is that of ||E||_F <= eta sqrt(n), which the truncation brings
+below 2 sqrt(2) eps (Lemma 4.2).  Near is a squared correlation of 0.9, where the theorem says 0.99: post-processing
+does the rest.  An error that lowers the weight of some components to 1 - eps, and to 1 - 2 eps after the truncation,
+where the others keep 1 - eps (cancel), should cost the exponent ((1 - eps) / (1 - 2 eps))^2: so often is a Gaussian
+that much larger than n others.  One that leaves the weights alike (trap) should cost nothing.  quartic takes every
+eigenvector of a contraction as a candidate instead, with equal weights, and lets post-processing and its acceptance
+test decide: how many contractions does it take then?
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import quartic
-from benchmarks.fits import Exponent, exponent
+from benchmarks.fits import Exponent, exponent, median
 from benchmarks.problems import DenseProblem
 from experiments import figures
 from experiments.experiment import Run, Table, Verdict
@@ -80,9 +83,9 @@ def counted(error: str, n: int, eps: float, seed: int) -> dict[str, Any]:
     }
 
 
-def weakened(eps: float) -> float:
-    """The exponent that the error ``cancel`` should cost."""
-    return ((1 - eps) / (1 - 2 * eps)) ** 2
+def expected(error: str, eps: float) -> float:
+    """The exponent that an error should cost: ``cancel`` lowers the weights of some components, ``trap`` of none."""
+    return ((1 - eps) / (1 - 2 * eps)) ** 2 if error == "cancel" else 1.0
 
 
 def measure(run: Run) -> dict[str, Any]:
@@ -105,12 +108,6 @@ def measure(run: Run) -> dict[str, Any]:
     return {"rows": rows, "fits": fits, "sizes": sizes, "seeds": seeds}
 
 
-def _median(values: list[float | None]) -> float | None:
-    """The median, with what was not reached as infinite; None if it is."""
-    middle = float(np.median([np.inf if v is None else v for v in values]))
-    return middle if np.isfinite(middle) else None
-
-
 def _of(data: dict[str, Any], fit: dict[str, Any], n: int, key: str) -> list[Any]:
     """A figure over the seeds of one error, eps and n."""
     return [r[key] for r in data["rows"] if (r["error"], r["eps"], r["n"]) == (fit["error"], fit["eps"], n)]
@@ -128,9 +125,9 @@ def tables(data: dict[str, Any]) -> list[Table]:
             fit["eps"],
             n,
             float(np.mean(_of(data, fit, n, "success"))),
-            _median(_of(data, fit, n, "top")),
+            median(_of(data, fit, n, "top")),
             n * math.log(n),
-            _median(_of(data, fit, n, "all")),
+            median(_of(data, fit, n, "all")),
             min(_of(data, fit, n, "quartic")),
         ]
         for fit in data["fits"]
@@ -151,7 +148,7 @@ def tables(data: dict[str, Any]) -> list[Table]:
             fit["error"] if fit["eps"] else "none",
             fit["eps"],
             *(_shown(fit, key) for key in ("success", "top", "all")),
-            weakened(fit["eps"]) if fit["error"] == "cancel" else None,
+            expected(fit["error"], fit["eps"]),
         ]
         for fit in data["fits"]
     ]
@@ -166,23 +163,31 @@ def verdicts(data: dict[str, Any]) -> list[Verdict]:
     """The exponents against eps."""
     tops = [fit for fit in data["fits"] if fit["top"] is not None]
     # n log n itself has a slope of 1 + 1 / log n; the rest is what the error may cost.
-    logarithm = 1 / math.log(min(data["sizes"]))
-    as_stated = all(Exponent(**fit["top"]).low <= weakened(fit["eps"]) + logarithm for fit in tops)
+    logarithm, largest = 1 / math.log(min(data["sizes"])), max(data["sizes"])
+
+    def as_expected(fit: dict[str, Any]) -> bool:
+        """No steeper than it should be; where counts were not reached, they should not have been."""
+        power = expected(fit["error"], fit["eps"])
+        if fit["top"] is None:
+            return largest**power > PATIENCE * largest * math.log(largest)
+        return Exponent(**fit["top"]).low <= power + logarithm
+
     said = [f"{_shown(fit, 'top')} for {fit['error']} {fit['eps']:g}" for fit in tops if fit["eps"]]
     missing = [f"{fit['error']} {fit['eps']:g}" for fit in data["fits"] if fit["top"] is None]
-    most, largest = [row["all"] for row in data["rows"]], max(data["sizes"])
+    most = [row["all"] for row in data["rows"]]
     return [
         Verdict(
             "Theorem 4.4",
-            "n^(1 + O(eps)) contractions find 0.99 n components by their top singular vectors",
+            "n^(1 + O(eps)) contractions find 0.99 n components by their top singular vectors (own bar: the exponents "
+            "expected, and a logarithm)",
             f"exponents {_shown(data['fits'][0], 'top')} without an error, {', '.join(said)}"
             + (f"; not within {PATIENCE} n log n: {', '.join(missing)}" if missing else ""),
-            "holds" if as_stated else "does not hold at these sizes",
+            "holds" if all(map(as_expected, data["fits"])) else "does not hold at these sizes",
         ),
         Verdict(
             "Theorem 4.4, departure 1",
             "all eigenvectors of a contraction as candidates need far fewer",
-            f"{_median(most):g} contractions in the middle, {'more than ' + str(MOST) if None in most else max(most)} "
+            f"{median(most):g} contractions in the middle, {'more than ' + str(MOST) if None in most else max(most)} "
             f"at most, n up to {largest}",
             "holds beyond what is proved" if None not in most and max(most) < largest else "open",
         ),
@@ -200,7 +205,7 @@ def draw(data: dict[str, Any]) -> Any:
     ):
         for fit in data["fits"]:
             if fit["error"] in errors or not fit["eps"]:
-                medians = [_median(_of(data, fit, k, key)) for k in data["sizes"]]
+                medians = [median(_of(data, fit, k, key)) for k in data["sizes"]]
                 points = [(k, m) for k, m in zip(data["sizes"], medians, strict=True) if m is not None]
                 # In the last panel both errors have the look of their eps.
                 ax.loglog(*zip(*(points or [(np.nan, np.nan)]), strict=True), **looks[fit["eps"]])

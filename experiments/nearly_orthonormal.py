@@ -1,10 +1,10 @@
-"""Nearly orthonormal components: squared correlation 1 - O(eta^2), where 1 - O(sqrt(eta)) is proved.
+"""Nearly orthonormal components: what is lost against eta, where 1 - O(sqrt(eta)) is proved.
 
 Corollary 1.2: for independent components with ||sum_i a_i a_i' - Id|| <= eta on their span, the same algorithm finds
 them with squared correlation 1 - O(sqrt(eta)).  The tensor is then within 2 eta + eta^2 of one with orthonormal
 components (Fact 4.10, sharpened), so Lemma 4.9 promises what an error of that size leaves.  quartic returns the
 post-processed vectors, not their orthonormalisation, and where these turn out not to be orthogonal it maximises over
-the span itself.
+the span itself.  What orthonormalisation alone costs, as in step (b) of Algorithm 4.11, is shown beside it.
 """
 
 from __future__ import annotations
@@ -83,20 +83,20 @@ def tables(data: dict[str, Any]) -> list[Table]:
 
 
 def verdicts(data: dict[str, Any]) -> list[Verdict]:
-    """What is lost without an error, next to sqrt(eta)."""
-    clean = [row for row in data["rows"] if row["eps"] == 0]
-    ratio = max(row["quartic"] / np.sqrt(row["eta"]) for row in clean)
+    """What is lost with an error and without, next to sqrt(eta)."""
+    lost = {eps: max(row["quartic"] for row in data["rows"] if row["eps"] == eps) for eps in (0.0, 0.05)}
+    # Beside sqrt(eta) there is what an error costs by itself (Lemma 4.9).
+    ratio = max(row["quartic"] / (np.sqrt(row["eta"]) + 3 * row["eps"]) for row in data["rows"])
     slope = Exponent(**data["slope"])
-    verdict = "holds" if ratio <= 1 else "does not hold at these sizes"
-    if ratio <= 1 and slope.low > 0.5:
-        verdict = "holds beyond what is proved"
+    # Orthonormal vectors, such as the paper returns, can not be nearer than those of the orthonormalisation alone.
+    beyond = "holds beyond what is proved" if slope.low > 0.5 else "holds"
     return [
         Verdict(
             "Corollary 1.2",
             "squared correlation 1 - O(sqrt(eta)) for nearly orthonormal components",
-            f"at most {max(row['quartic'] for row in clean):.1e} is lost, eta up to {max(data['eta']):g}; made "
-            f"orthonormal, as the paper returns them, what is lost falls as eta to the power {slope}",
-            verdict,
+            f"at most {lost[0.0]:.1e} is lost without an error, eta up to {max(data['eta']):g}, and {lost[0.05]:.1e} "
+            f"with one of norm 0.05; what orthonormalisation alone costs falls as eta to the power {slope}",
+            beyond if ratio <= 1 else "does not hold at these sizes",
         )
     ]
 

@@ -61,6 +61,37 @@ def test_a_constant_has_exponent_zero():
     assert (fit.slope, fit.low, fit.high) == pytest.approx((0, 0, 0), abs=1e-12)
 
 
+def test_a_median_of_what_was_not_always_reached():
+    assert fits.median([3.0, None, 1.0]) == 3
+    assert fits.median([1.0, None, None]) is None
+    assert fits.median([]) is None
+
+
+def _spoil(name, data):
+    """Data of a claim that does not hold, made of those of one that does."""
+    if name == "accuracy":
+        for row in data["rows"]:
+            row["lost"] = 1.01 * min(1.0, 3 * row["eps"])
+    elif name == "contractions":
+        data["fits"][1]["top"] = None  # trap: the counts are expected to be reached
+    elif name == "nearly_orthonormal":
+        for row in data["rows"]:
+            row["quartic"] = 1.1 * (np.sqrt(row["eta"]) + 3 * row["eps"])
+    elif name == "robustness":
+        for row in data["rows"]:
+            row["found"]["quartic"] = 0.5
+    return data
+
+
+@pytest.mark.parametrize("name", ["accuracy", "contractions", "nearly_orthonormal", "robustness"])
+def test_verdicts_can_fail(name):
+    module, kept = experiment.load(name), experiment.kept(name)
+    claims = [v.claim for v in module.verdicts(kept["data"]) if v.verdict == "does not hold at these sizes"]
+    spoiled = [v.claim for v in module.verdicts(_spoil(name, kept["data"])) if v.verdict.startswith("does not hold")]
+    assert claims == []
+    assert spoiled
+
+
 def test_a_verdict_is_one_of_four():
     with pytest.raises(ValueError, match="verdict must be one of"):
         experiment.Verdict("Theorem 1.1", "states", "measured", "perhaps")
