@@ -120,28 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
     model = kind(arguments.components, **options)
     given = text.spoken(arguments.file or arguments.from_moments)
     said: list[str] = []
-    written = []
-    named = {"n_components": "--components", "temperature": "--temperature", "checkpoint": "--checkpoint"}
-    with bad_input(given, **named), progress(STAGES, said) as show:
-        if arguments.from_moments is not None:
-            model.fit_moment(load(arguments.from_moments, FourthMoment))
-        else:
-            with samples(arguments) as (X, names, header):
-                if isinstance(X, np.ndarray):
-                    if X.shape[0] < 2:
-                        raise CommandError(
-                            f"{given}: holds one sample; at least two are needed, and many more are better"
-                        )
-                    _warn(said, [f"{given}: {what}" for what in (*transposed(*X.shape), *suspicious(X, names))])
-                    if show is not None:
-                        model.set_callbacks(_Watch(show))
-                model.fit(X)
-                if isinstance(X, np.ndarray) and not model.learned_.overcomplete:
-                    _warn(said, [f"{given}: {what}" for what in _skewed(model, X)])
-            if names is not None:
-                model.feature_names_in_ = np.array(names, dtype=object)
-            if header is not None:
-                written.append(f"header      {header}")
+    written = _fit(model, arguments, given, said)
     _warn(said, coarse(model._noun, model.learned_))
     if arguments.out is not None:
         with writing("--out", arguments.out):
@@ -157,6 +136,28 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         present(model, summary(model), written, said)
     return verdict(model.status_)
+
+
+def _fit(model: Model, arguments: argparse.Namespace, given: str, said: list[str]) -> list[str]:
+    """Fit to what was ``given``, and look at it in passing; a line on the header of a text file, where there is one."""
+    named = {"n_components": "--components", "temperature": "--temperature", "checkpoint": "--checkpoint"}
+    with bad_input(given, **named), progress(STAGES, said) as show:
+        if arguments.from_moments is not None:
+            model.fit_moment(load(arguments.from_moments, FourthMoment))
+            return []
+        with samples(arguments) as (X, names, header):
+            if isinstance(X, np.ndarray):
+                if X.shape[0] < 2:
+                    raise CommandError(f"{given}: holds one sample; at least two are needed, and many more are better")
+                _warn(said, [f"{given}: {what}" for what in (*transposed(*X.shape), *suspicious(X, names))])
+                if show is not None:
+                    model.set_callbacks(_Watch(show))
+            model.fit(X)
+            if isinstance(X, np.ndarray) and not model.learned_.overcomplete:
+                _warn(said, [f"{given}: {what}" for what in _skewed(model, X)])
+        if names is not None:
+            model.feature_names_in_ = np.array(names, dtype=object)
+    return [] if header is None else [f"header      {header}"]
 
 
 def _warn(said: list[str], warnings: list[str]) -> None:
