@@ -52,6 +52,7 @@ ONCE = ("quartic refined", *PEERS)  # these take minutes, and see one draw of pa
 WORDS = ("certificates", "certified", "stability", "uncertainty")  # what quartic says of an atom
 LEVELS = (0.0, 0.8, 0.9, 0.95, 0.975)
 DRAWS = 5  # of patches
+DIGIT = 1e-12  # relative change of the data; other threads, or another machine, sum in another order and change as much
 NAMED = {"certified": 0.5, "stability": STABLE, "refit": STABLE}  # figures with what names an atom
 TELLING = {"certificates": 1, "uncertainty": -1, "stability": 1, "refit": 1}  # figures, and whether large is good
 # Which atoms are to be trusted: in words, by what method, a figure and its least value.
@@ -81,16 +82,16 @@ def contrast_normalised(Z: np.ndarray) -> np.ndarray:
 
 
 def dictionary(
-    method: str, size: int, dim: int, count: int, by: str, draw: int, half: int, seed: int
+    method: str, size: int, dim: int, count: int, by: str, draw: int, half: int, seed: int, change: float = 0.0
 ) -> dict[str, Any] | None:
-    """The atoms of a method, in pixels, from one half; None for a peer that is not installed."""
+    """The atoms of a method, in pixels, from one half, changed a little; None for a peer that is not installed."""
     backward, both, _ = halves(size, dim, count, by, draw)
-    Z = both[half]
+    Z = both[half] * (1 + change * np.random.default_rng(draw).standard_normal(both[half].shape))
     first = fitted(method, Z, dim, seed)
     if first is None:
         return None
     found = {**first, "atoms": unit(first["atoms"] @ backward), "rows": Z.shape[0]}
-    if seed == half:  # no word is needed on what another seed gives
+    if seed == half and not change:  # no word is needed on what another seed gives
         refits = [fitted(method, Z[k::2], dim, seed + 2 * (k + 1)) for k in (0, 1)]
         found["refit"] = stability(unit(first["atoms"]), [unit(refit["atoms"]) for refit in refits if refit])
     return found
@@ -128,7 +129,7 @@ def dct_atoms(size: int, n: int) -> np.ndarray:
 
 
 def returned(one: dict[str, Any], other: dict[str, Any]) -> list[dict[str, float]]:
-    """For every atom of two dictionaries: how near the nearest of the other one is, and what its own says of it."""
+    """For every atom of two dictionaries: how near the nearest of the other is, and what its own says of it."""
     out = []
     for a, b in ((one, other), (other, one)):
         again = nearest(a["atoms"], b["atoms"])
@@ -224,8 +225,9 @@ def measure(run: Run) -> dict[str, Any]:
     dim, count, sizes = (8, 600, (8,)) if run.quick else (48, 100_000, (8, 12))
     held, extent = (100, 24) if run.quick else (4000, 128)
     methods = [*OURS, *PEERS]
-    # (method, size, by, draw, half, seed): two halves, and a second seed on one of them; by draws, which are kept.
-    cases = [(m, sizes[0], "patches", 0, 0, 1) for m in methods]
+    # (method, size, by, draw, half, seed): two halves, a second seed on one of them, and the first one with that half
+    # changed in its twelfth digit; by draws, which are kept.
+    cases = [(m, sizes[0], "patches", 0, 0, *rest) for m in methods for rest in ((1,), (0, DIGIT))]
     for size, by, draws in ((sizes[0], "patches", DRAWS), (sizes[-1], "patches", DRAWS), (sizes[0], "images", 1)):
         for draw in range(draws if not run.quick else min(2, draws)):
             cases += [(m, size, by, draw, h, h) for h in (0, 1) for m in methods if draw == 0 or m not in ONCE]
@@ -243,6 +245,8 @@ def measure(run: Run) -> dict[str, Any]:
             one = pairs[0][0]
             row |= {"patches": one["rows"], "n": len(one["atoms"]), "atoms": [a for p in pairs for a in returned(*p)]}
             row["seeds"] = None if again is None else float(np.mean(nearest(one["atoms"], again["atoms"]) >= AGAIN))
+            changed = fits.get((method, size, by, 0, 0, 0, DIGIT))
+            row["changed"] = None if changed is None else returned(one, changed)[: row["n"]]
         rows.append(row)
     size = sizes[0]
     backward, _, frame = halves(size, dim, count, "patches", 0)
@@ -287,8 +291,8 @@ def predicts(atoms: list[dict[str, float]], name: str, sign: int = 1) -> float |
 
 
 def tables(data: dict[str, Any]) -> list[Table]:
-    """What returns, for whom; what predicts it; what the dictionaries are good for; the JPEG grid."""
-    agreement, prediction = [], []
+    """What returns, for whom; what predicts it; what rounding does; what dictionaries are good for; the JPEG grid."""
+    agreement, prediction, changes = [], [], []
     for row in data["rows"]:
         head = [row["method"], f"{row['size']} x {row['size']}", row["by"]]
         if not row["installed"]:
@@ -297,6 +301,9 @@ def tables(data: dict[str, Any]) -> list[Table]:
         atoms = row["atoms"]
         seeds = None if row["seeds"] is None else f"{row['seeds']:.0%}"
         named = [share(atoms, key, least) for key, least in NAMED.items()]
+        if row["changed"] is not None:
+            stay = row["changed"]
+            changes.append([row["method"], share(stay), *(share(stay, key, least) for key, least in NAMED.items())])
         agreement.append([*head, row["patches"], row["draws"], row["n"], seeds, share(atoms), *named])
         areas = [predicts(atoms, key, sign) for key, sign in TELLING.items()]
         word = "stability" if "stability" in atoms[0] else "refit"
@@ -333,6 +340,12 @@ def tables(data: dict[str, Any]) -> list[Table]:
             "atoms from a stability on, of peers from a figure of refits on",
             ["method", "patch", "halves by", *TELLING, *(f">= {v:g}" for v in LEVELS)],
             prediction,
+        ),
+        Table(
+            f"What rounding does: atoms that stay, at {AGAIN}, when numbers of the same half are changed by a part of "
+            f"{DIGIT:g}, with the same seed",
+            ["method", "all atoms", "certified", "stable", "refits confirm"],
+            changes,
         ),
         Table(
             f"Held-out images ({', '.join(HELD_OUT)}): kurtosis of the codes, their energy in the 5 largest, energy "

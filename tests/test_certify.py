@@ -394,6 +394,32 @@ class TestTilt:
         assert not np.any(contradicted(B, np.cos([0.15, 0.16, 0.0]) ** 2, 0.0))
         assert not np.any(contradicted(B, np.array([1.0, 0.0, 1.0]), 0.0))  # what is not certified claims nothing
 
+    def test_three_in_a_plane(self):
+        """Any two may be within 16 degrees of two axes at a right angle; three axes are near no plane."""
+        turns = np.radians([0.0, 60.0, 120.0])
+        B = np.column_stack((np.cos(turns), np.sin(turns), np.zeros(3)))
+        bounds = np.full(3, np.cos(np.radians(16)) ** 2)
+        assert not np.any(contradicted(B[:2], bounds[:2], 0.0))
+        assert np.all(contradicted(B, bounds, 0.0))
+
+    @seeds
+    @pytest.mark.parametrize("angle", [1e-3, 0.1, 0.3])
+    def test_claims_with_some_room_are_believed(self, angle, seed):
+        """Near orthonormal vectors, each by its own angle, and half as much again is claimed."""
+        rng = np.random.default_rng(seed)
+        A = random_orthonormal(12, 9, rng)
+        away = rng.standard_normal(A.shape)
+        away -= np.sum(away * A, axis=1, keepdims=True) * A
+        angles = angle * rng.uniform(0.1, 1, 9)
+        B = np.cos(angles)[:, None] * A + np.sin(angles)[:, None] * away / np.linalg.norm(away, axis=1, keepdims=True)
+        assert not np.any(contradicted(B, np.cos(1.5 * angles) ** 2, 0.0))
+
+    @seeds
+    def test_more_than_dimensions_are_not(self, seed):
+        B = np.random.default_rng(seed).standard_normal((6, 4))
+        B /= np.linalg.norm(B, axis=1, keepdims=True)
+        assert np.any(contradicted(B, np.full(6, 0.7), 0.0))
+
     @seeds
     @pytest.mark.parametrize("eta", [0.003, 0.03])
     def test_components_that_are_nearly_orthogonal_are_not_taken_for_orthogonal_ones(self, eta, seed):

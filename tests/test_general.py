@@ -245,7 +245,8 @@ class TestArguments:
     def test_known(self, rng, seed, m, given):
         """Fewer than dimensions, as many, and more."""
         p = planted(rng, 20, 60)
-        assert np.max((p.components @ p.components.T) ** 2 - np.eye(60)) < 0.6
+        while np.max((p.components @ p.components.T) ** 2 - np.eye(60)) > 0.6:
+            p = planted(rng, 20, 60)
         known = unit(p.components[:m] + 1e-4 * rng.standard_normal((m, 20)))
         result = decompose(PackedTensor(p.packed), known=-2.0 * known, random_state=seed, **given)
         assert result.rank == 60
@@ -552,9 +553,13 @@ class TestNothing:
 
     @pytest.mark.parametrize("k", [2, 3, 5])
     def test_where_every_vector_of_a_subspace_would_do(self, rng, seed, k):
-        """All symmetric matrices on a subspace, alike: no vector of it is more of a component than the others."""
-        V = random_orthonormal(8, k, rng)
+        """All symmetric matrices on a subspace, alike: no vector of it is more of a component than the others.
+
+        Which are found is a matter of rounding, hence several draws.
+        """
         i, j = np.triu_indices(k)
-        Q = np.linalg.qr(pack(V[i][:, :, None] * V[j][:, None, :]))[0]
-        for rank in (None, k, Q.shape[1]):
-            assert not np.any(quietly(PackedTensor(Q @ Q.T), rank, random_state=seed).certified)
+        for draw in range(10):
+            V = random_orthonormal(8, k, rng)
+            Q = np.linalg.qr(pack(V[i][:, :, None] * V[j][:, None, :]))[0]
+            for rank in (None, k, Q.shape[1]):
+                assert not np.any(quietly(PackedTensor(Q @ Q.T), rank, random_state=seed + draw).certified)

@@ -22,7 +22,7 @@ from quartic._arrays import (
 )
 from quartic._progress import Progress, Stages
 from quartic._words import counted, warn
-from quartic.algorithms.certify import certificates, contradicted, is_certified, tilt_error
+from quartic.algorithms.certify import SMALLEST, certificates, contradicted, is_certified, tilt_error
 from quartic.algorithms.postprocess import Evaluation, accepted, evaluate, improve
 from quartic.algorithms.recover import distinct, recover
 from quartic.algorithms.select import DROP, Selection, drops, lowest_drop, rank_above, rank_by_certificate
@@ -37,6 +37,7 @@ from quartic.tensors.cp import is_cp, packed_cp
 from quartic.tensors.packed import as_four_tensor, check_dense
 
 UNEXPLAINED = 5.0  # times the least error of any model of the rank: more hints at components that are not orthogonal
+TILTED = 0.5  # of the error: more than it does to orthonormal components, a third at most; measured
 TOO_MUCH = 1.5  # times an eps that was given: what is left of the tensor, if the components that were found are all
 LARGE = 2000  # packed dimension, from which on sweeps may be rounded: they gain by it, and `_rounding` exceeds it
 FINEST = 0.01  # part of the tensor's magnitude: the least eps that is compared with rounded eigenvalues
@@ -125,7 +126,7 @@ def decompose(
     if found is None or (found.suspicious(_rounding(work)) and (rank is not None or can_count(work))):
         other = _general(work, rank, bound, find, known_unit, rng, stages, in_units)
         before = 0 if found is None else found.sweeps
-        best = other if found is None or other.beats(found) else found
+        best = other if found is None or other.beats(found, bound) else found
         found = replace(best, sweeps=before + other.sweeps)
     asymmetry = getattr(tensor, "asymmetry", 0.0)
     if asymmetry > ASYMMETRIC and not found.status.ok:
@@ -182,8 +183,13 @@ class _Found:
         left = self.eps > max(least, rounding * abs(self.spectrum[0]))
         return self.doubtful or self.status.code in NOT_ORTHOGONAL or (left and self.sought)
 
-    def beats(self, other: _Found) -> bool:
-        """Whether it proves more; or as little, if it leaves far less of the tensor, and its rank is no guess."""
+    def beats(self, other: _Found, bound: float | None) -> bool:
+        """Whether it proves more; or as little, if it leaves far less of the tensor, and its rank is no guess.
+
+        Or, where an eps was given, if it alone leaves no more than that: what the other proves rests on another model.
+        """
+        if bound is not None and self.eps <= TOO_MUCH * bound < other.eps and other.sought:
+            return True
         mine, theirs = (int(np.sum(is_certified(f.bounds))) for f in (self, other))
         return mine > theirs or (mine == theirs and self.convincing and 2 * self.eps < other.eps)
 
@@ -233,10 +239,14 @@ def _orthogonal(
     with stages("certify"):
         bounds = certificates(assumed, B, span, evaluation)
         tilted = contradicted(B, bounds, 0.0)
-        if told and (np.any(tilted) or missing):
-            # They are not orthonormal, or not all there are: what orthonormal ones next to them leave.
-            assumed = max(assumed, measured + tilt_error(np.asarray(to_numpy(B), dtype=np.float64), weights))
-            bounds = certificates(assumed, B, span, evaluation)
+        if told:
+            tilt = tilt_error(np.asarray(to_numpy(B), dtype=np.float64), weights)
+            rounding = max(_rounding(work), SMALLEST) * np.max(np.abs(weights), initial=0.0)
+            tilted |= tilt > max(TILTED * measured, rounding)
+            if np.any(tilted) or missing:
+                # They are not orthonormal, or not all there are: what orthonormal ones next to them leave.
+                assumed = max(assumed, measured + tilt)
+                bounds = certificates(assumed, B, span, evaluation)
         else:
             bounds = np.where(tilted, 0.0, bounds)
 

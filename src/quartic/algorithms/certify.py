@@ -49,6 +49,7 @@ from quartic.tensors.factored import FactoredTensor
 REGULARISATIONS = (0.0, 1.0, 2.0)  # mu over eps: each proves something, and the best counts; measured, more add little
 DETERMINED = 0.5  # part of a mixed product in the span, from which on two axes count as undetermined; 0 for atoms
 TILT = 0.2  # radians: empirically whitened atoms are orthogonal to sampling error; other rank-ones tilt by 0.34 or more
+SMALLEST = 1e-6  # radians: a cosine says no more about an angle
 FIRST_ORDER = 2.0  # times what an error does to a component to first order; measured, adversarial ones do up to 4 times
 CERTIFIED = 0.5  # the one definition of *certified*: a certificate above this
 
@@ -133,8 +134,7 @@ def tilt_error(B: np.ndarray, weights: np.ndarray) -> float:
     So much more than ``B`` an orthonormal model leaves of a tensor, at most.  The larger a weight, the closer its
     ``q_i``: they maximise ``sum_i w_i^2 <b_i, q_i>``.
     """
-    left, _, right = np.linalg.svd(weights[:, None] ** 2 * B, full_matrices=False)
-    both = np.concatenate((B, left @ right))
+    both = np.concatenate((B, nearest_orthonormal(B, weights**2)))
     # P W P' has the eigenvalues of R W R', for P = Q R; and R'R is the Gram matrix of the columns of P.
     values, vectors = np.linalg.eigh((both @ both.T) ** 2)
     R = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
@@ -290,17 +290,28 @@ def stability(U: np.ndarray, halves: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def contradicted(U: Array, bounds: np.ndarray, slack: float) -> np.ndarray:
-    """Which of the unit rows ``U (m, r)`` can not be as close to components that are orthogonal as ``bounds (m,)`` say.
+    """Which of the unit rows ``U (m, r)`` are not as close to orthonormal vectors as ``bounds (m,)`` say they are.
 
-    Two that are lie at a right angle up to the sum of their own, and ``slack`` radians if the components are orthogonal
-    to these only.  Only those that claim to be certified are compared.
+    All at once: of three in a plane any two may be near two axes.  Next to those that claim to be certified,
+    orthonormal vectors are looked for, deviating in proportion to the angles claimed; for two rows none fit better.
+    ``slack`` radians between any two are allowed: components may be orthogonal to these only.
     """
-    rows = np.asarray(to_numpy(U), dtype=np.float64)
-    angles, certified = np.arccos(np.sqrt(bounds)), is_certified(bounds)
-    tilt = np.arcsin(np.clip(np.abs(rows @ rows.T), 0.0, 1.0))  # from a right angle
-    np.fill_diagonal(tilt, 0.0)
-    wrong = (tilt > angles[:, None] + angles[None, :] + slack) & certified[:, None] & certified[None, :]
-    return np.any(wrong, axis=1)
+    certified = is_certified(bounds)
+    rows = np.asarray(to_numpy(U), dtype=np.float64)[certified]
+    angles = np.maximum(np.arccos(np.sqrt(bounds[certified])) + slack / 2, SMALLEST)
+    cosines = np.sum(rows * nearest_orthonormal(rows, 1 / angles), axis=1)
+    wrong = np.zeros(bounds.shape, dtype=bool)
+    wrong[certified] = np.arccos(np.clip(cosines, -1.0, 1.0)) > angles
+    return wrong
+
+
+def nearest_orthonormal(B: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Orthonormal ``q_i`` next to the rows ``b_i`` of ``B (m, d)``: the largest ``sum_i weights_i <b_i, q_i>``.
+
+    Where ``m > d`` there are none, and they are shorter.
+    """
+    left, _, right = np.linalg.svd(weights[:, None] * B, full_matrices=False)
+    return np.asarray(left @ right)
 
 
 def pair_energy(L: FactoredTensor, B: Array) -> np.ndarray:
