@@ -373,6 +373,15 @@ class TestCertificates:
             for rank in (n, None):
                 assert_honest(p, quietly(PackedTensor(p.packed), rank, p.eps, random_state=seed))
 
+    @pytest.mark.parametrize("error", ["gaussian", "low-rank"])
+    def test_what_explains_the_tensor_wins(self, error):
+        """Two of four components have negative weights: orthogonal ones for the others leave far more than eps."""
+        p = planted(np.random.default_rng(9), 6, 4, 0.3, error, "signed")
+        result = quietly(PackedTensor(p.packed), None, p.eps, random_state=9)
+        assert not result.orthogonal
+        assert match(p.components, result.components).found(0.99) == 4
+        assert_honest(p, result)
+
     @pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
     @pytest.mark.parametrize("error", ["gaussian", "gaussian-symmetric", "low-rank"])
     def test_never_above_the_truth_with_eps_estimated(self, rng, seed, error, share):

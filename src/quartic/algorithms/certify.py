@@ -308,7 +308,8 @@ def contradicted(U: Array, bounds: np.ndarray, slack: float) -> np.ndarray:
 def nearest_orthonormal(B: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Orthonormal ``q_i`` next to the rows ``b_i`` of ``B (m, d)``: the largest ``sum_i weights_i <b_i, q_i>``.
 
-    Where ``m > d`` there are none, and they are shorter.
+    Where ``m > d`` there are none, and they are shorter.  Rows may depend on each other, and weights lie far apart:
+    hence no ``recover.polar``, whose Gram matrix has half of the digits.
     """
     left, _, right = np.linalg.svd(weights[:, None] * B, full_matrices=False)
     return np.asarray(left @ right)
