@@ -21,7 +21,7 @@ from quartic.datasets import nice_samples
 
 N, M = 8, 2500
 LEARNED = {"--ica": quartic.SpectralICA, None: quartic.SpectralDictionaryLearning}
-STAGES = ["gross samples", "whitening", "fourth moments", "searching", "refining", "measuring"]
+STAGES = ["gross samples", "whitening", "drawing samples", "searching", "proving", "refining", "measuring"]
 
 
 @pytest.fixture

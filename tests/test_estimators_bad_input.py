@@ -312,7 +312,7 @@ class Interrupting:
 
 
 HOOKS = [("setup", "fit"), ("begin", "fit")] + [
-    (hook, task) for task in ("trim", "moment", "search", "refine", "measure") for hook in ("begin", "end")
+    (hook, task) for task in ("trim", "evidence", "search", "certify", "refine", "measure") for hook in ("begin", "end")
 ]
 
 

@@ -7,8 +7,12 @@ import pytest
 
 from quartic import DecompositionWarning, PackedTensor, dictionary_from_moment
 from quartic._arrays import pack_rank_one, unpack
+from quartic.certify.moments import has_rival, second_moments
 from quartic.datasets import COEFFICIENTS, SUPPORTS, nice_samples, population_moment, random_orthonormal
 from quartic.metrics import match
+
+# Atoms that occur together are found, and not certified: see test_every_model.
+pytestmark = pytest.mark.filterwarnings("ignore::quartic.DecompositionWarning")
 
 D, N = 10, 6
 
@@ -46,11 +50,37 @@ class TestExact:
     @pytest.mark.parametrize("rank", [N, None])
     def test_every_model(self, seed, rank, supports, coefficients):
         data = model(seed, supports=supports, coefficients=coefficients)
-        result = dictionary_from_moment(PackedTensor(moment(data)), rank, random_state=seed)
+        result = quietly(PackedTensor(moment(data)), rank, random_state=seed)
         assert result.rank == N
         assert match(data.components, result.components).found(1 - 1e-9) == N
-        assert result.status.code == "complete"
-        np.testing.assert_allclose(result.certificates, 1, atol=1e-5)
+        # Dependent atoms of one weight have a second reading, and neither is certified.
+        X = data.moments
+        m, k = np.diagonal(data.pair)[0], X[0, 0] - 3 * data.pair[0, 0] ** 2
+        beside = X[~np.eye(N, dtype=bool)]
+        rival = np.any(np.abs(beside - m * m) > 0.1 * abs(k)) or np.any(beside == 0)
+        assert supports != "independent" or not rival
+        assert result.status.code == ("uncertified" if rival else "complete")
+        np.testing.assert_allclose(result.certificates, 0 if rival else 1, atol=1e-5)
+
+    def test_turned_by_45_degrees_neither_reading_is_certified(self, seed):
+        """A block of two beyond tau = 1/3 has the moment of another, in the axes of sums and differences."""
+        A = random_orthonormal(2, 2, np.random.default_rng(seed))
+        for tau in (0.2, 0.6):
+            X = np.array([[1.0, tau], [tau, 1.0]])
+            result = quietly(PackedTensor(population_moment(A, X)), 2, random_state=seed)
+            assert not np.any(result.certified)
+
+    def test_weights_that_differ_leave_one_reading(self):
+        X = np.array([[1.0, 0.6], [0.6, 1.0]])
+        assert np.all(has_rival(X, 0.0, white=False))
+        assert not np.any(has_rival(X + np.diag([0.0, 0.5]), 0.0, white=False))
+        assert np.all(has_rival(X + np.diag([0.0, 0.5]), 0.3, white=False))  # which an error of that size hides
+
+    def test_second_moments_of_independent_atoms(self, rng):
+        m = rng.uniform(0.1, 1.0, 5)
+        np.testing.assert_allclose(second_moments(np.outer(m, m) + np.diag(rng.uniform(size=5))), m)
+        assert second_moments(np.eye(2)) is None
+        assert second_moments(np.eye(3)) is None  # never active together: nothing follows
 
     @pytest.mark.parametrize("n", [1, 2, D])
     def test_any_number(self, seed, n):

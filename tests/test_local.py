@@ -1,4 +1,4 @@
-"""Local tempering: single groups, what may not be certified, and all atoms of tangled supports."""
+"""Evidence, and local tempering: single groups, what may not be certified, and all atoms of tangled supports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from quartic import local
 from quartic.algorithms.certify import CERTIFIED
 from quartic.algorithms.recover import polar
 from quartic.datasets import nice_samples, random_orthonormal
-from quartic.local import Cloud, asymmetric, doubtful, solve, untangle
+from quartic.evidence.parts import Evidence
+from quartic.local import asymmetric, doubtful, solve, untangle
 from quartic.metrics import match
 from quartic.search import Certified
 
@@ -25,7 +26,7 @@ def scattered(m, n, seed, **options):
     data = nice_samples(m, n, dictionary="orthonormal", **options, random_state=seed)
     scale = np.sqrt(data.pair[0, 0] + data.noise_std**2)
     half = np.random.default_rng(seed).integers(2, size=m)
-    return Cloud((data.samples / scale).astype(np.float32), half, np.ones(m)), data.dictionary
+    return Evidence(data.samples / scale, half, np.ones(m), m), data.dictionary
 
 
 def nothing(r):
@@ -45,24 +46,50 @@ def turned(A, i=0, j=1):
     return B
 
 
-class TestCloud:
+class TestEvidence:
     def test_in_other_coordinates(self, rng):
         cloud, _ = scattered(200, 6, 0)
         Q = random_orthonormal(6, 3, rng)
         inside = cloud.seen_in(Q)
-        np.testing.assert_allclose(inside.Z, cloud.Z.astype(np.float64) @ Q.T, atol=1e-5)
-        assert inside.Z.dtype == np.float32
+        np.testing.assert_allclose(inside.Z, cloud.Z @ Q.T, atol=1e-12)
+        assert inside.dim == 3
         assert inside.half is cloud.half
-        np.testing.assert_allclose(inside.squares, np.sum(inside.Z.astype(np.float64) ** 2, axis=1))
+        assert inside.total == cloud.total
+        np.testing.assert_allclose(inside.squares, np.sum(inside.Z**2, axis=1))
 
     def test_in_two_halves(self):
         cloud, _ = scattered(200, 4, 0)
-        cloud = Cloud(cloud.Z, cloud.half, np.arange(200.0))
+        cloud = Evidence(cloud.Z, cloud.half, np.arange(200.0), 200)
         (first, Z, w), (second, Y, v) = cloud.first(150).chunks()
         assert (first, second) == (0, 1)
         assert Z.shape[0] + Y.shape[0] == 150
         np.testing.assert_array_equal(np.sort(np.concatenate((w, v))), np.arange(150))
         np.testing.assert_array_equal(Z, cloud.Z[w.astype(int)])
+        for h, rows, weights in ((0, Z, w), (1, Y, v)):
+            part = cloud.first(150).part(h)
+            np.testing.assert_array_equal(part.Z, rows)
+            np.testing.assert_array_equal(part.weights, weights)
+            np.testing.assert_array_equal(part.half, h)
+            assert part.total == 200
+
+    def test_of_rows_in_any_order(self, rng):
+        """What is there depends on the places of the rows, not on the order in which they came."""
+        Z, index, w = rng.standard_normal((300, 3)), np.arange(1000, 1300), rng.uniform(size=300)
+        one = Evidence.of_rows(Z.astype(np.float32), index, w, 5000)
+        shuffled = rng.permutation(300)
+        two = Evidence.of_rows(Z[shuffled].astype(np.float32), index[shuffled], w[shuffled], 5000)
+        for name in ("Z", "half", "weights"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+        assert one.Z.dtype == np.float64
+        assert one.total == 5000
+        assert set(one.half) == {0, 1}
+
+    def test_enough_of_each_half(self, rng):
+        Z, half = rng.standard_normal((100, 5)), np.repeat([0, 1], [20, 80])
+        assert Evidence(Z, half, np.ones(100), 100).enough
+        assert not Evidence(Z[1:], half[1:], np.ones(99), 99).enough
+        assert not Evidence(Z, half, np.arange(100.0), 100).enough  # one counts nothing
+        assert not Evidence(Z, 0 * half, np.ones(100), 100).enough
 
 
 class TestSolve:
@@ -95,7 +122,7 @@ class TestSolve:
         ``E x_1^2 x_2^2 > E x_1^4 / 3``: from a third on the mixtures have the larger fourth moments.
         """
         cloud, A = scattered(8000, 2, seed, supports="blocks", group=2, cooccurrence=cooccurrence)
-        fourth = [np.mean((cloud.Z @ B.T.astype(np.float32)) ** 4) for B in (A, turned(A))]
+        fourth = [np.mean((cloud.Z @ B.T) ** 4) for B in (A, turned(A))]
         assert fourth[1] > fourth[0]
         found = solve(cloud, np.random.default_rng(seed))
         atoms, bounds = found.atoms, found.bounds
@@ -106,26 +133,26 @@ class TestSolve:
     def test_gaussian_samples_have_no_atoms(self, seed, k):
         for run in range(2):
             rng = np.random.default_rng((seed, run))
-            cloud = Cloud(rng.standard_normal((2000, k)).astype(np.float32), rng.integers(2, size=2000), np.ones(2000))
+            cloud = Evidence(rng.standard_normal((2000, k)), rng.integers(2, size=2000), np.ones(2000), 2000)
             found = solve(cloud, rng)
             assert found is None or np.all(found.bounds <= CERTIFIED)
 
     def test_weights_count_samples(self, seed):
         """Of weight 0 as if they were not there."""
         cloud, A = scattered(8000, 4, seed, supports="blocks", group=4, cooccurrence=0.6)
-        noise = np.random.default_rng(seed).standard_normal((4000, 4)).astype(np.float32)
+        noise = np.random.default_rng(seed).standard_normal((4000, 4))
         Z, w = np.concatenate((cloud.Z, noise)), np.concatenate((np.ones(8000), np.zeros(4000)))
         half = np.concatenate((cloud.half, cloud.half[:4000]))
-        found = solve(Cloud(Z, half, w), np.random.default_rng(seed))
+        found = solve(Evidence(Z, half, w, 12_000), np.random.default_rng(seed))
         atoms, bounds = found.atoms, found.bounds
         assert match(A, atoms).found(0.95) == 4
         assert np.all(bounds > CERTIFIED)
 
     def test_too_few_samples(self, rng):
         """No temperature has enough effective samples in each half."""
-        cloud = Cloud(rng.laplace(size=(30, 5)).astype(np.float32), np.arange(30) % 2, np.ones(30))
+        cloud = Evidence(rng.laplace(size=(30, 5)), np.arange(30) % 2, np.ones(30), 30)
         assert solve(cloud, rng) is None
-        one_half = Cloud(rng.laplace(size=(500, 3)).astype(np.float32), np.zeros(500, dtype=int), np.ones(500))
+        one_half = Evidence(rng.laplace(size=(500, 3)), np.zeros(500, dtype=int), np.ones(500), 500)
         assert solve(one_half, rng) is None
 
 
@@ -172,7 +199,7 @@ class TestDoubtful:
     def test_signals_that_are_not_sparse_are_left_alone(self, rng):
         """Uniform ones, and signs: in no axes are they sparse."""
         for draw in (lambda size: rng.uniform(-1.7, 1.7, size), lambda size: rng.choice([-1.0, 1.0], size)):
-            cloud = Cloud(draw((4000, 4)).astype(np.float32), np.arange(4000) % 2, np.ones(4000))
+            cloud = Evidence(draw((4000, 4)), np.arange(4000) % 2, np.ones(4000), 4000)
             assert not np.any(doubtful(cloud, np.eye(4)))
 
     def test_none_and_one(self, seed):
@@ -248,7 +275,7 @@ class TestUntangle:
 
     def test_whatever_is_doubted_axes_stay_orthonormal(self, seed, monkeypatch):
         cloud, A = scattered(5000, 6, seed, supports="blocks", group=3, cooccurrence=0.6)
-        monkeypatch.setattr(local, "doubtful", lambda cloud, U, **_: np.arange(U.shape[0]) == 0)
+        monkeypatch.setattr(local, "doubtful", lambda cloud, U: np.arange(U.shape[0]) == 0)
         self.check_bounds(untangle(cloud, nothing(6), np.random.default_rng(seed)), A)
 
     def test_not_thorough_is_enough_for_closed_groups(self, seed):
@@ -263,13 +290,13 @@ class TestUntangle:
     def test_gaussian_samples_have_no_atoms(self, seed, k):
         for run in range(2):
             rng = np.random.default_rng((seed, run))
-            cloud = Cloud(rng.standard_normal((2000, k)).astype(np.float32), rng.integers(2, size=2000), np.ones(2000))
+            cloud = Evidence(rng.standard_normal((2000, k)), rng.integers(2, size=2000), np.ones(2000), 2000)
             result = untangle(cloud, nothing(k), rng)
             assert result.certified.atoms.shape == (0, k)
             np.testing.assert_allclose(result.atoms @ result.atoms.T, np.eye(k), atol=1e-6)
 
     def test_one_dimension(self, rng):
-        cloud = Cloud(rng.laplace(size=(500, 1)).astype(np.float32), np.arange(500) % 2, np.ones(500))
+        cloud = Evidence(rng.laplace(size=(500, 1)), np.arange(500) % 2, np.ones(500), 500)
         result = untangle(cloud, nothing(1), rng)
         np.testing.assert_allclose(np.abs(result.atoms), [[1]], atol=1e-6)
         assert result.certified.atoms.shape == (0, 1)

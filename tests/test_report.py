@@ -192,7 +192,7 @@ def test_a_result_draws_itself(result, planted, tmp_path):
 
 @pytest.mark.parametrize("kind", [quartic.SpectralDictionaryLearning, quartic.SpectralICA])
 def test_a_model_draws_itself(kind, data):
-    model = kind().fit(data.samples)
+    model = kind(temperature=0.1).fit(data.samples)  # with a span of the cumulant
     word = "source" if kind is quartic.SpectralICA else "atom"
     figure = model.plot(truth=data, shape=(4, 5))
     assert titles(figure) == [

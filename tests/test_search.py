@@ -1,8 +1,6 @@
-"""The spectral stage on samples: what is certified, what must not be, windows, known atoms, and how many there are."""
+"""The spectral stage on samples: what is proven of it, what must not be, windows, known atoms, how many there are."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,16 +8,19 @@ from test_lemmas import tilted, unit
 
 from quartic._arrays import pack, pack_rank_one
 from quartic._progress import Stages
-from quartic.algorithms.certify import CERTIFIED, DETERMINED, pair_energy, split_certificates
+from quartic.algorithms.certify import CERTIFIED, DETERMINED, is_certified, pair_energy, split_certificates
 from quartic.algorithms.temper import tempering
+from quartic.certify import Candidates, Reason, certify
 from quartic.datasets import COEFFICIENTS, SUPPORTS, nice_samples, random_orthonormal
+from quartic.evidence.parts import Evidence
 from quartic.frame import Frame
 from quartic.halves import half_of, row_hash
 from quartic.metrics import match
 from quartic.moments import Covariance, FourthMoment
+from quartic.propose.fixed_point import complete
 from quartic.samples import Held
 from quartic.search import TOP, search, search_window
-from quartic.spectral import Polish, complete, counted, spectral_stage, top_or_window
+from quartic.spectral import counted, first_look, plain_moment, spectral_stage, top_and_window
 from quartic.tensors import FactoredTensor
 from quartic.views import ImplicitMoment
 
@@ -36,6 +37,29 @@ def whitened(Y, tempered=True):
     squares = np.sum(Z**2, axis=1)
     w = tempering(squares).weights(squares) if tempered else np.ones(Y.shape[0])
     return frame, ImplicitMoment(Z, half_of(row_hash(np.arange(Y.shape[0]))), w)
+
+
+def evidence_of(Y, frame):
+    """All samples, in two parts."""
+    m = Y.shape[0]
+    return Evidence.of_rows(frame.whiten(Y), np.arange(m), np.ones(m), m)
+
+
+def proofs(Y, rng, tempered=True):
+    """What is proven of the top of the spectrum, and of a window of it; and the coordinates."""
+    frame, moment = whitened(Y, tempered)
+    evidence, r = evidence_of(Y, frame), frame.dim
+    searches = list(top_and_window(moment, r, nobody(r), rng, None, halves=True))
+    return frame, [(found, certify(Candidates(found.atoms), evidence)) for found in searches]
+
+
+def staged(Y, rng, form="auto"):
+    """Frame, evidence, and what the whole stage makes of samples."""
+    r = Y.shape[1]
+    data, frame, stages = Held(Y), Covariance().update(Y).frame(r), Stages(None)
+    evidence = Evidence.of(data, frame)
+    first = first_look(data, frame, nobody(r), evidence, rng, stages)
+    return frame, evidence, spectral_stage(data, frame, nobody(r), form, evidence, first, rng, stages)
 
 
 def true_atoms(data, frame):
@@ -173,26 +197,26 @@ class TestNoise:
     )
     def test_nothing_is_certified_without_structure(self, freedom, tempered, m, rng):
         r = 8
-        _, moment = whitened(elliptical(freedom)(m, r, rng), tempered)
-        found = top_or_window(moment, r, nobody(r), rng, None)
-        assert found.certified == 0
+        for found, proof in proofs(elliptical(freedom)(m, r, rng), rng, tempered)[1]:
+            assert proof.count == 0
+            assert not np.any(is_certified(found.likely))
 
     @pytest.mark.parametrize("r", [1, 2, 3, 8])
     @pytest.mark.parametrize("tempered", [False, True])
     def test_gaussian_samples_in_any_dimension(self, r, tempered, rng):
         """In a line or a plane the two halves agree by chance; there the size of the cumulant has to tell."""
-        _, moment = whitened(rng.standard_normal((2000, r)) @ rng.standard_normal((r, r)), tempered)
-        assert top_or_window(moment, r, nobody(r), rng, None).certified == 0
+        for found, proof in proofs(rng.standard_normal((2000, r)) @ rng.standard_normal((r, r)), rng, tempered)[1]:
+            assert proof.count == 0
+            assert not np.any(is_certified(found.likely))
 
     @pytest.mark.parametrize("freedom", [None, 3])
     def test_nor_by_the_whole_stage(self, freedom, rng):
         r = 8
-        Y = elliptical(freedom)(3000, r, rng)
-        frame = Covariance().update(Y).frame(r)
-        stage = spectral_stage(Held(Y), frame, r, nobody(r), "auto", rng, Stages(None))
-        assert stage.found.certified == 0
+        _, evidence, stage = staged(elliptical(freedom)(3000, r, rng), rng)
+        assert stage.proof.count == 0
+        assert not stage.settled
         assert stage.rank == r
-        assert counted(stage, nobody(r), rng).rank == r
+        assert counted(stage, plain_moment(evidence), nobody(r), rng).rank == r
 
 
 class TestSamples:
@@ -205,11 +229,10 @@ class TestSamples:
         for k, m in enumerate((200, 500, 3000)):
             options = {"supports": supports, "coefficients": coefficients, "p": 0.15, "group": 4, "snr": 20}
             data = nice_samples(m, n, condition=5, random_state=10 * seed + k, **options)
-            frame, moment = whitened(data.samples)
-            found = top_or_window(moment, n, nobody(n), np.random.default_rng(seed), None)
-            mask = found.certificates > CERTIFIED
-            excess += list((found.certificates - nearest(found.atoms, true_atoms(data, frame)))[mask])
-            certified += np.count_nonzero(mask)
+            frame, both = proofs(data.samples, np.random.default_rng(seed))
+            found, proof = max(both, key=lambda pair: pair[1].count)
+            excess += list((proof.bounds - nearest(found.atoms, true_atoms(data, frame)))[proof.certified])
+            certified += proof.count
         assert np.count_nonzero(np.array(excess) > 0.01) <= max(1, 0.05 * certified)
         assert max(excess, default=0) < 0.1
         assert certified > 0
@@ -219,11 +242,11 @@ class TestSamples:
     def test_ample_samples_certify_every_atom(self, supports, form, seed, rng):
         n = 8
         data = nice_samples(6000, n, supports=supports, group=4, random_state=seed)
-        frame = Covariance().update(data.samples).frame(n)
-        stage = spectral_stage(Held(data.samples), frame, n, nobody(n), form, rng, Stages(None))
+        frame, _, stage = staged(data.samples, rng, form)
         assert stage.form == form
-        assert stage.found.certified == n
-        assert match(true_atoms(data, frame), stage.found.atoms).found(0.98) == n
+        assert stage.proof.count == n
+        assert stage.settled
+        assert match(true_atoms(data, frame), stage.axes).found(0.98) == n
 
     def test_known_atoms_come_first(self, seed, rng):
         n, k = 8, 3
@@ -231,11 +254,13 @@ class TestSamples:
         frame, moment = whitened(data.samples)
         A = true_atoms(data, frame)
         known = A[[5, 0, 2]]
-        found = search(moment, n, known, rng)
+        found = search(moment, n, known, rng, halves=True)
         np.testing.assert_array_equal(found.atoms[:k], known)
         assert found.atoms.shape == (n, n)
         assert match(A, found.atoms).found(0.95) == n
-        assert found.certified == n
+        assert np.all(is_certified(found.likely))
+        assert certify(Candidates(found.atoms), evidence_of(data.samples, frame)).count == n
+        assert len(found.halves) == 2
         for atoms, _ in found.halves:
             np.testing.assert_array_equal(atoms[:k], known)
         everything = search(moment, n, A, rng)
@@ -243,9 +268,10 @@ class TestSamples:
 
     def test_few_samples_certify_less_than_many(self, seed, rng):
         n = 8
-        few, many = (nice_samples(m, n, random_state=seed).samples for m in (60, 6000))
-        assert search(whitened(few)[1], n, nobody(n), rng).certified < n
-        assert search(whitened(many)[1], n, nobody(n), rng).certified == n
+        for m, enough in ((60, False), (6000, True)):
+            found, proof = proofs(nice_samples(m, n, random_state=seed).samples, rng)[1][0]
+            assert np.all(is_certified(found.likely)) == enough
+            assert (proof.count == n) == enough
 
     def test_a_half_with_too_few_samples_certifies_nothing(self, seed, rng):
         n = 4
@@ -253,45 +279,55 @@ class TestSamples:
         Z = data.samples / np.sqrt(0.1)
         half = np.ones(4000, dtype=int)
         half[:10] = 0
-        found = search(ImplicitMoment(Z, half, np.ones(4000)), n, nobody(n), rng)
+        found = search(ImplicitMoment(Z, half, np.ones(4000)), n, nobody(n), rng, halves=True)
         assert match(data.dictionary, found.atoms).found(0.95) == n
-        assert found.certified == 0
-        assert not np.any(found.certify(found.atoms))
+        assert found.halves == []
+        np.testing.assert_array_equal(found.likely, 0)
+        proof = certify(Candidates(found.atoms), Evidence(Z, half, np.ones(4000), 4000))
+        np.testing.assert_array_equal(proof.bounds, 0)
+        assert {doubt.reason for doubt in proof.doubts} == {Reason.FEW_SAMPLES}
 
-    def test_axes_where_nothing_was_found(self, seed, rng):
+    def test_nothing_is_proven_where_nothing_was_found(self, seed):
         data = nice_samples(4000, 4, dictionary="orthonormal", random_state=seed)
-        found = search(whitened(data.samples)[1], 4, nobody(4), rng)
-        empty = replace(found, atoms=nobody(4), doubt=lambda U: np.zeros(U.shape[0], dtype=bool))
-        np.testing.assert_array_equal(empty.certify(found.atoms), found.certify(found.atoms))
+        proof = certify(Candidates(nobody(4)), evidence_of(data.samples, Covariance().update(data.samples).frame(4)))
+        assert proof.bounds.shape == (0,)
+        assert proof.count == 0
+
+    def test_halves_are_asked_only_where_they_are_wanted(self, seed):
+        """And the answer of all samples does not depend on it."""
+        _, moment = whitened(nice_samples(4000, 6, random_state=seed).samples)
+        without, asked = (search(moment, 6, nobody(6), np.random.default_rng(0), halves=h) for h in (False, True))
+        assert without.halves == []
+        np.testing.assert_array_equal(without.likely, 0)
+        np.testing.assert_array_equal(without.atoms, asked.atoms)
+        assert np.all(is_certified(asked.likely))
 
     def test_the_scale_of_weights_does_not_matter(self, seed):
         data = nice_samples(4000, 6, random_state=seed)
         frame = Covariance().update(data.samples).frame(6)
         one, other = (
-            search(FourthMoment(frame).update(data.samples, np.full(4000, w)), 6, nobody(6), np.random.default_rng(0))
+            search(
+                FourthMoment(frame).update(data.samples, np.full(4000, w)),
+                6,
+                nobody(6),
+                np.random.default_rng(0),
+                halves=True,
+            )
             for w in (1.0, 1e-6)
         )
-        assert one.certified == other.certified == 6
-        np.testing.assert_allclose(one.certificates, other.certificates, atol=1e-3)
-
-    def test_polishing_helps_the_halves_only(self, seed, rng):
-        """With few samples a half alone comes closer by the fixed point on its own samples; the whole stays."""
-        n = 8
-        data = nice_samples(500, n, coefficients="laplace", p=0.15, random_state=seed)
-        frame, moment = whitened(data.samples, tempered=False)
-        polish = Polish(Held(data.samples).part(np.arange(500), frame.mean), frame, n, rng)
-        plain = search(moment, n, nobody(n), np.random.default_rng(0))
-        polished = search(moment, n, nobody(n), np.random.default_rng(0), polish=polish)
-        np.testing.assert_allclose(polished.atoms, plain.atoms)
-        A = true_atoms(data, frame)
-        assert all(atoms.shape == (n, n) for atoms, _ in polished.halves)
-        before, after = (np.mean([np.mean(nearest(A, B)) for B, _ in s.halves]) for s in (plain, polished))
-        assert after > before
+        assert np.all(is_certified(one.likely) & is_certified(other.likely))
+        np.testing.assert_allclose(one.likely, other.likely, atol=1e-3)
+        Z, index = frame.whiten(data.samples), np.arange(4000)
+        one, other = (
+            certify(Candidates(one.atoms), Evidence.of_rows(Z, index, np.full(4000, w), 4000)) for w in (1.0, 1e-6)
+        )
+        assert one.count == other.count == 6
+        np.testing.assert_allclose(one.bounds, other.bounds, atol=1e-3)
 
 
 class TestWindow:
     def test_on_samples_beyond_the_tie(self, seed, rng):
-        """Blocks of 5 at tau = 0.5, no weights: below the cluster of the 40 pair terms every atom is certified."""
+        """Blocks of 5 at tau = 0.5, no weights: below the cluster of the 40 pair terms are the atoms."""
         n = 20
         data = nice_samples(20_000, n, supports="blocks", group=5, cooccurrence=0.5, random_state=seed)
         frame = Covariance().update(data.samples).frame(n)
@@ -299,11 +335,14 @@ class TestWindow:
         A = true_atoms(data, frame)
         top = search(moment, n, nobody(n), rng)
         assert match(A, top.atoms).found(0.9) == 0
-        found = top_or_window(moment, n, nobody(n), rng, None)
+        _, found = top_and_window(moment, n, nobody(n), rng, None)
         assert found.window == (4, 44)
-        assert found.certified >= n - 2
         assert match(A, found.atoms).found(0.9) == n
-        assert np.all(found.certificates <= nearest(found.atoms, A) + 0.02)
+        evidence = evidence_of(data.samples, frame)
+        proof = certify(Candidates(found.atoms), evidence)
+        assert proof.count >= n - 2
+        assert np.all(proof.bounds <= nearest(found.atoms, A) + 0.02)
+        assert certify(Candidates(top.atoms), evidence).count == 0
 
     def test_no_window_of_a_large_problem(self, rng, monkeypatch):
         monkeypatch.setattr("quartic.search.DENSE_LIMIT", 10)
@@ -313,7 +352,7 @@ class TestWindow:
     def test_the_top_is_called_so(self, seed, rng):
         data = nice_samples(3000, 5, random_state=seed)
         _, moment = whitened(data.samples)
-        found = top_or_window(moment, 5, nobody(5), rng, None)
+        found = next(top_and_window(moment, 5, nobody(5), rng, None))
         assert found.window == TOP
         assert found.sweeps > 0
 
@@ -327,27 +366,27 @@ class TestCount:
         r = n + gaussian
         mixing = rng.standard_normal((r, r))
         Y = X @ mixing
-        frame = Covariance().update(Y).frame(r)
-        stage = spectral_stage(Held(Y), frame, r, nobody(r), "auto", rng, Stages(None))
-        result = counted(stage, nobody(r), rng)
+        frame, evidence, stage = staged(Y, rng)
+        result = counted(stage, plain_moment(evidence), nobody(r), rng)
         assert result.rank == n
-        assert result.found.certified == n
+        assert result.proof.count == n
         assert (
             "all are certified" if gaussian == 0 else f"{n} certified atoms in {r} directions"
         ) in result.rank_reason
-        assert match(unit(mixing[:n] @ frame.forward), result.found.atoms).found(0.95) == n
+        assert match(unit(mixing[:n] @ frame.forward), result.axes).found(0.95) == n
 
 
 class TestPieces:
     def test_complete_keeps_what_it_was_given(self, rng):
         B = random_orthonormal(7, 3, rng)
-        full = complete(B, 5, 7, rng)
-        np.testing.assert_allclose(full @ full.T, np.eye(5), atol=1e-10)
+        full = complete(B, 7)
+        np.testing.assert_allclose(full @ full.T, np.eye(7), atol=1e-10)
         np.testing.assert_allclose(full[:3], B, atol=1e-10)
-        np.testing.assert_allclose(complete(B, 2, 7, rng), B[:2], atol=1e-10)
-        assert complete(nobody(4), 4, 4, rng).shape == (4, 4)
+        np.testing.assert_allclose(complete(full, 7), full, atol=1e-10)
+        nothing = complete(nobody(4), 4)
+        np.testing.assert_allclose(nothing @ nothing.T, np.eye(4), atol=1e-10)
         rough = tilted(B, 0.95, rng)
-        assert np.all(nearest(complete(rough, 3, 7, rng), rough) > 0.97)
+        assert np.all(nearest(complete(rough, 7)[:3], rough) > 0.97)
 
     def test_frames_of_a_search_are_orthonormal(self, seed):
         """Atoms are unit rows in whitened coordinates, and nearly orthogonal."""

@@ -7,14 +7,14 @@ import pytest
 from test_section5 import PATTERNS, largest_pair, nice_moments
 
 from quartic._arrays import pack_rank_one, packed_dim
-from quartic.algorithms.certify import invariant_certificates
+from quartic.algorithms.certify import invariant_certificates, is_certified
 from quartic.algorithms.recover import recover
 from quartic.algorithms.select import windows
 from quartic.algorithms.truncate import Spectrum
 from quartic.datasets import COEFFICIENTS, ERRORS, SUPPORTS, planted_tensor, population_moment, random_orthonormal
 from quartic.metrics import match
-from quartic.search import search, search_window
-from quartic.spectral import top_or_window
+from quartic.search import TOP, search, search_window
+from quartic.spectral import top_and_window
 from quartic.tensors import PackedTensor
 
 
@@ -176,10 +176,9 @@ def test_a_window_recovers_what_the_top_does_not(tau, rng):
     assert match(A, search(moment, n, none, rng).atoms).found(0.9) == 0
     found = search_window(moment, n, none, rng)
     assert found.window == (count, count + count * size * (size - 1) // 2)
-    assert found.certified == n
     np.testing.assert_allclose(match(A, found.atoms).squared, 1, atol=1e-9)
-    assert np.all(found.certificates > 1 - 1e-6)
-    assert top_or_window(moment, n, none, rng, None).window == found.window
+    np.testing.assert_array_equal(found.likely, 0)  # the halves were not asked
+    assert [other.window for other in top_and_window(moment, n, none, rng, None)] == [TOP, found.window]
 
 
 @pytest.mark.parametrize("tau", [0.1, 0.25, 0.32])
@@ -187,18 +186,19 @@ def test_below_the_tie_the_top_is_taken(tau, rng):
     n = 10
     A = random_orthonormal(n, n, rng)
     moment = Population(population_moment(A, blocks(tau, between=0.02)), rng)
-    found = top_or_window(moment, n, np.zeros((0, n)), rng, None)
-    assert found.window == (0, 0)
-    assert found.certified == n
+    found = next(top_and_window(moment, n, np.zeros((0, n)), rng, None, halves=True))
+    assert found.window == TOP == (0, 0)
+    assert np.sum(is_certified(found.likely)) == n
     np.testing.assert_allclose(match(A, found.atoms).squared, 1, atol=1e-3 if tau > 0.3 else 1e-6)
 
 
-def test_at_the_tie_nothing_is_certified(rng):
-    """Any orthonormal basis of the block would do, and none may be certified."""
+def test_at_the_tie_nothing_is_likely(rng):
+    """Any orthonormal basis of the block would do, and none may look certain."""
     n = 5
     A = random_orthonormal(n, n, rng)
     moment = Population(population_moment(A, blocks(1 / 3, 1)), rng)
-    assert top_or_window(moment, n, np.zeros((0, n)), rng, None).certified == 0
+    for found in top_and_window(moment, n, np.zeros((0, n)), rng, None, halves=True):
+        assert not np.any(is_certified(found.likely))
 
 
 def test_no_window_in_a_moment_without_structure(rng):
@@ -206,8 +206,8 @@ def test_no_window_in_a_moment_without_structure(rng):
     n = 6
     gaussian = population_moment(np.eye(n), 1 + 2 * np.eye(n))
     for M in (gaussian, 0 * gaussian):
-        found = top_or_window(Population(M, rng), n, np.zeros((0, n)), rng, None)
-        assert found.certified == 0
+        for found in top_and_window(Population(M, rng), n, np.zeros((0, n)), rng, None, halves=True):
+            assert not np.any(is_certified(found.likely))
 
 
 # --- certificates with a known error -----------------------------------------------------------------------------

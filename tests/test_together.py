@@ -25,7 +25,9 @@ from quartic.algorithms.together import (
     together,
 )
 from quartic.datasets import nice_samples, random_orthonormal
-from quartic.local import CLEAR, CONFIRMED
+
+CLEAR = 0.6  # of the largest contrast: what two atoms exceed, and mixtures of three do not
+CONFIRMED = 3.0  # standard errors
 
 
 def correlation(a, b, w):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -42,6 +43,8 @@ def readable(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except (
         zipfile.BadZipFile,
+        tokenize.TokenError,
+        SyntaxError,
         zlib.error,
         LookupError,
         OSError,

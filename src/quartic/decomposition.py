@@ -36,6 +36,9 @@ from quartic.tensors.combine import deflate
 from quartic.tensors.cp import is_cp, packed_cp
 from quartic.tensors.packed import as_four_tensor, check_dense
 
+EXCESS = (
+    3.0  # times the error that was given: what components may leave of the tensor; measured, right ones leave up to 1.5
+)
 UNEXPLAINED = 5.0  # times the least error of any model of the rank: more hints at components that are not orthogonal
 TILTED = 0.5  # of the error: more than it does to orthonormal components, a third at most; measured
 TOO_MUCH = 1.5  # times an eps that was given: what is left of the tensor, if the components that were found are all
@@ -274,8 +277,10 @@ def _general(
     weights, measured = _measured(work, result.components, rng, stages)
     assumed = max(spectrum.outside(choice.rank), measured) if bound is None else bound
     with stages("certify"):
-        # What the components do not explain counts as error, also inside the span.
-        again = general_certificates(spectrum.head(choice.rank), result.components, spectrum.values, assumed)
+        # What the components do not explain counts as error, also inside the span; and where they leave far more than
+        # the error that was given, they prove nothing by it.
+        left = measured if measured > TOO_MUCH * assumed else assumed
+        again = general_certificates(spectrum.head(choice.rank), result.components, spectrum.values, left)
         bounds = np.where(is_certified(result.bounds), np.minimum(result.bounds, again), 0.0)
     n = choice.rank
     counts, errors = (m, n if find is None else min(m + find, n), n), (measured, assumed, bound)
@@ -302,8 +307,12 @@ def _presented(
     m, goal, n = counts
     order = _canonical_order(B, weights, bounds, m, goal)
     outside = spectrum.outside(choice.rank)
-    seen = outside if outside > _rounding(spectrum.head(0)) * abs(spectrum.values[0]) else 0.0
-    status = _status(bounds[order], n, goal, choice, errors[2], seen, in_units, tilted, _further(spectrum, choice))
+    rounding = _rounding(spectrum.head(0)) * abs(float(spectrum.values[0]))
+    seen = outside if outside > rounding else 0.0
+    left = errors[0] if errors[2] is not None and errors[0] > TOO_MUCH * max(errors[2], seen, rounding) else 0.0
+    left = left if B.shape[0] >= n else 0.0
+    further = _further(spectrum, choice)
+    status = _status(bounds[order], n, goal, choice, errors[2], max(seen, left), in_units, tilted, further)
     return _Found(
         components=positive(to_numpy(B))[order, :],
         weights=weights[order],
@@ -534,7 +543,8 @@ def _status(
         )
     return Status(
         "complete",
-        f"{some} and certified, {'as many as there seem to be' if found == n else 'as asked'}.",
+        f"{some} and certified, {'as many as there seem to be' if found == n else 'as asked'}."
+        + (" The certificates rest on an estimate of the error." if eps is None else ""),
     )
 
 

@@ -8,7 +8,10 @@ does all work on them; what is as small as a dictionary lies on the host, in flo
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 
@@ -24,11 +27,13 @@ from quartic._arrays import (
 from quartic._progress import Progress, Stages
 from quartic._words import counted as named
 from quartic._words import warn
-from quartic.algorithms.certify import is_certified, stability
+from quartic.algorithms.certify import CERTIFIED, is_certified, stability
 from quartic.algorithms.recover import polar
 from quartic.algorithms.refine import pair_moments, sines
 from quartic.algorithms.together import correlations_of_pairs, groups, least_correlation, tau_of_pairs
 from quartic.algorithms.truncate import full_spectrum, spectral_norm
+from quartic.certify import Basis, Candidates, Doubt, Reason, certify, unproven
+from quartic.evidence.parts import Evidence
 from quartic.frame import Frame, inverse_root
 from quartic.halves import half_of, row_hash
 from quartic.learned import Learned, LearningReport
@@ -44,15 +49,26 @@ from quartic.overcomplete import (
     code_moments,
     fitted_weights,
     looks_overcomplete,
+    occur_alone,
     overcomplete_stage,
     pooled,
     refine_codes,
 )
+from quartic.propose.fixed_point import complete
 from quartic.refinement import ROUNDING, Refined, half_estimates, pinned, refined_from, rounding_floor
 from quartic.result import DecompositionWarning, Status, canonical_order, signs
 from quartic.samples import Held, Samples, looks_gaussian
 from quartic.search import Search
-from quartic.spectral import Spectral, complete, counted, is_noise, rest_is_gaussian, spectral_stage, top_or_window
+from quartic.spectral import (
+    Spectral,
+    counted,
+    first_look,
+    is_noise,
+    plain_moment,
+    rest_is_gaussian,
+    spectral_stage,
+    top_and_window,
+)
 from quartic.tensors.base import FourTensor
 from quartic.tensors.combine import deflate
 from quartic.views import ImplicitMoment, Rewhitened
@@ -86,7 +102,6 @@ def learn(
         data = Y if isinstance(Y, Samples) else Held.trimmed_from(Y, sample_weight)
     with stages("covariance"):
         covariance = data.covariance()
-        chosen = frame is None
         if frame is None:
             frame = frame_for(data, covariance, n_components, rng)
         elif refine:
@@ -99,24 +114,28 @@ def learn(
 
     n = check_count(n_components, frame)
     given = known_rows(known, frame, n)
-    more = None
-    if n_components is None or n > frame.dim:
-        shares = COUNTING if n_components is None else SHARES
-        ladder = Ladder(data, frame, stages, shares, temperature)
-        if n > frame.dim or looks_overcomplete(ladder, rng):
-            more = overcomplete_stage(ladder, n_components, given, rng)
-    if more is not None:
-        return assemble_overcomplete(data, frame, more, given, rng, stages, data.trimmed)
-    # A frame that was chosen has more than n dimensions only where fewer would cut through atoms.
-    sought = frame.dim if chosen else n
-    spectral = spectral_stage(data, frame, sought, given, form, rng, stages, temperature)
-    if sought < frame.dim and not alone(spectral.found, n, rng):
-        spectral = spectral_stage(data, frame, frame.dim, given, form, rng, stages, temperature)
-    spectral = spectral if n_components is not None else counted(spectral, given, rng)
-    wanted, found = n_components, spectral.found
-    n = spectral.rank
+    with stages("evidence"):
+        evidence = Evidence.of(data, frame)
+    ladder = Ladder(data, frame, stages, COUNTING if n_components is None else SHARES, temperature)
+    if n > frame.dim:
+        more = overcomplete_stage(ladder, n_components, given, rng)
+        assert more is not None  # with a number there always are some
+        return assemble_overcomplete(data, frame, more, given, evidence, rng, stages, data.trimmed)
+    spectral = first_look(data, frame, given, evidence, rng, stages)
+    done = finished(spectral, evidence, rng)
+    if n_components is None and not done and 2 * spectral.proof.count < frame.dim and looks_overcomplete(ladder, rng):
+        # More atoms than dimensions, only if that many explain the simplest samples: see ``occur_alone``.
+        more = overcomplete_stage(ladder, None, given, rng)
+        if more is not None and occur_alone(evidence, more.found.atoms):
+            return assemble_overcomplete(data, frame, more, given, evidence, rng, stages, data.trimmed)
+    if not done or temperature is not None or form != "auto":
+        other = spectral_stage(data, frame, given, form, evidence, spectral, rng, stages, temperature)
+        spectral = other if temperature is not None or form != "auto" else spectral.better(other)
+    if n_components is None:
+        spectral = counted(spectral, plain_moment(evidence), given, rng)
+    wanted = n_components
     with stages("refine") as progress:
-        start = complete(found.atoms, n, frame.dim, rng, data.like)  # (n, r), orthonormal rows
+        start = to_numpy(polar(from_numpy(spectral.axes, data.like)))  # (n, r), orthonormal rows
         inside = frame.narrowed(start.T)
         refined = refined_from(data, covariance, inside, spectral, start, rng, progress)
         refined = refined if not len(given) else pinned(refined, given @ start.T)
@@ -126,6 +145,14 @@ def learn(
     U = refined.atoms @ start  # in the coordinates of the search
     learned = assemble(inside, refined, U, spectral, pairs, known, rng, stages, data.rows, data.trimmed)
     return best_of(learned, wanted, known)
+
+
+def finished(spectral: Spectral, evidence: Evidence, rng: np.random.Generator) -> bool:
+    """Whether nothing is left to look for: every axis is certified, or what is beside those that are looks Gaussian."""
+    if spectral.settled:
+        return True
+    sure = spectral.axes[spectral.proof.certified]
+    return sure.shape[0] > 0 and rest_is_gaussian(plain_moment(evidence), sure, rng)
 
 
 @in_own_precision
@@ -144,25 +171,33 @@ def learn_from_moment(
     frame = white.frame
     n = check_count(n_components, frame)
     given = known_rows(known, frame, n)
+    evidence = white.evidence
     if n > frame.dim:
         with stages("search") as progress:
             white = Rewhitened(moment.to_numpy())  # few dimensions: the host will do
             plain = Tempered(white, full_spectrum(white.cumulant()), 0.0, moment.count)
             more = pooled([plain], n, given, rng, given[:0], progress=progress).if_most()
-        return assemble_overcomplete(None, frame, more, given, rng, stages, trimmed)
+        return assemble_overcomplete(None, frame, more, given, evidence, rng, stages, trimmed)
     with stages("search") as progress:
-        found = top_or_window(white, n, given, rng, progress, tight=True)
-        if n < frame.dim and not alone(found, n, rng):
-            n = frame.dim
-            found = top_or_window(white, n, given, rng, progress, tight=True)
-    rows = moment.count
-    spectral = Spectral(found, white, np.arange(0), n, "given", rows, "all that were accumulated", "accumulated")
-    spectral = spectral if n_components is not None else counted(spectral, given, rng)
-    found = spectral.found
-    start = complete(found.atoms, spectral.rank, frame.dim, rng)
+        searches = list(top_and_window(white, frame.dim, given, rng, progress, halves=True, tight=True))
+    halves = tuple(complete(B, frame.dim) for B, _ in searches[0].halves)
+
+    def tried(found: Search) -> Spectral:
+        axes = complete(found.atoms, frame.dim)
+        with stages("certify"):
+            seen = moment.kept.Z.shape[0] > 0
+            proof = certify(Candidates(axes), evidence) if seen else unproven(axes, Reason.NO_SAMPLES)
+        return Spectral(
+            axes, halves, proof, white, found.spectrum, np.arange(0), moment.count, "all that were accumulated",
+            "accumulated", window=found.window, sweeps=found.sweeps,
+        )  # fmt: skip
+
+    spectral = reduce(Spectral.better, map(tried, searches))
+    spectral = spectral if n_components is not None else counted(spectral, white, given, rng)
+    start = spectral.axes
     inside = frame.narrowed(start.T)
     W = np.eye(spectral.rank)
-    refined = Refined(W, half_estimates(found, start), NO_SAMPLES, 0)
+    refined = Refined(W, half_estimates(spectral.halves, start), NO_SAMPLES, 0)
     refined = refined if not len(given) else pinned(refined, given @ start.T)
     U = refined.atoms @ start
     pairs = cumulant_pairs(white.cumulant(), U)
@@ -194,11 +229,6 @@ def frame_for(data: Samples, covariance: Covariance, n: int | None, rng: np.rand
     return replace(whole, reason=f"all {whole.dim}, for what the first {frame.dim} leave out is not Gaussian")
 
 
-def alone(found: Search, n: int, rng: np.random.Generator) -> bool:
-    """Whether ``n`` atoms are certified and nothing but noise is beside them: then they may be looked for alone."""
-    return found.certified == n and rest_is_gaussian(found.moment, found.atoms, rng)
-
-
 def best_of(learned: Learned, n: int | None, known: np.ndarray | None) -> Learned:
     """The ``n`` known, certified and largest atoms, where more were looked for."""
     total = learned.components.shape[0]
@@ -218,8 +248,12 @@ def best_of(learned: Learned, n: int | None, known: np.ndarray | None) -> Learne
         learned,
         **{name: getattr(learned, name)[rows] for name in arrays},
         correlations=learned.correlations[np.ix_(rows, rows)],
+        doubts=tuple(learned.doubts[i] for i in rows),
+        bases=tuple(learned.bases[i] for i in rows),
         frame=learned.frame.narrowed(axes.T),
-        status=status_of(learned.certificates[rows], learned.report.trimmed, learned.frame.dim),
+        status=status_of(
+            learned.certificates[rows], [learned.doubts[i] for i in rows], learned.report.trimmed, learned.frame.dim
+        ),
         report=report,
     )
 
@@ -270,12 +304,11 @@ def assemble(
 
     ``U`` are the atoms in the coordinates of the search, ``pairs (n, n)`` the ``E s_i^2 s_j^2`` of their signals.
     """
-    found, moment = spectral.found, spectral.moment
+    moment = spectral.moment
     with stages("measure"):
-        T = moment.cumulant()
-        values, eps = residual_norm(T, U, rng, rough=True)
-        certificates = found.certify(U, values)
-        stable = stability(U, [B for B, _ in found.halves])
+        _, eps = residual_norm(moment.cumulant(), U, rng, rough=True)
+        proof = spectral.proof.about(U)
+        stable = stability(U, spectral.halves)
     W = refined.W
     atoms = np.linalg.inv(W).T @ frame.backward  # (n, d): what a signal of variance 1 adds to the data
     spread = np.linalg.norm(atoms, axis=1)
@@ -296,7 +329,7 @@ def assemble(
     report = LearningReport(
         samples=samples,
         trimmed=trimmed,
-        dim=found.atoms.shape[1],
+        dim=spectral.axes.shape[1],
         frame_reason=frame.reason,
         rank_reason=spectral.rank_reason,
         subsample=spectral.samples,
@@ -304,25 +337,28 @@ def assemble(
         form=spectral.form,
         temperature=float(spectral.temperature),
         effective=weight,
-        local=0 if found.local is None else found.local.atoms.shape[0],
+        local=int(np.sum(proof.certified & proof.tangled)),
         tau=tau_of_pairs(pairs),
         groups=[g.tolist() for g in groups(correlations, least_correlation(weight)) if g.size > 1],
-        window=found.window,
-        spectrum=found.spectrum,
+        window=spectral.window,
+        spectrum=spectral.spectrum,
         kept=spectral.rank,
-        sweeps=found.sweeps,
+        sweeps=spectral.sweeps,
         refinement=refined.story,
         passes=refined.passes,
         timings=stages.seconds,
     )
-    status = status_of(certificates, trimmed, frame.dim)
+    proof = proof.at(order)
+    status = status_of(proof.bounds, proof.doubts, trimmed, frame.dim)
     return Learned(
         components=components[order],
         unmixing=unmixing[order],
         mean=mean,
         spread=spread[order],
         thresholds=thresholds[order],
-        certificates=certificates[order],
+        certificates=proof.bounds,
+        doubts=proof.doubts,
+        bases=proof.bases,
         uncertainty=uncertainty[order],
         stability=stable[order],
         kurtosis=np.diagonal(pairs) - 3,
@@ -339,6 +375,7 @@ def assemble_overcomplete(
     frame: Frame,
     found: Overcomplete,
     known: np.ndarray,
+    evidence: Evidence,
     rng: np.random.Generator,
     stages: Stages,
     trimmed: int,
@@ -361,7 +398,11 @@ def assemble_overcomplete(
         _, eps = residual_norm(T, U, rng)
         # A guess that refinement brought near to a certified atom is not another one.
         certificates = np.where(is_certified(found.found.bounds), found.found.prove(U), 0.0)
+        alone = occur_alone(evidence, U)
+        certificates = certificates if alone else np.zeros_like(certificates)
         certificates[:m] = 1.0
+        certificates = np.where(is_certified(certificates), certificates, 0.0)
+        why = Reason.INACCURATE if alone else Reason.RIVAL if evidence.enough else Reason.FEW_SAMPLES
         if data is None:
             spread, pairs = np.ones(U.shape[0]), cumulant_pairs(T, U)
         else:
@@ -379,6 +420,7 @@ def assemble_overcomplete(
     pairs = pairs[np.ix_(order, order)]
     correlations = correlations_of_pairs(pairs)
     weight = float(found.best.given.moment.effective.sum())
+    doubts = tuple(None if c > CERTIFIED else Doubt(why) for c in certificates[order])
     report = LearningReport(
         samples=found.best.given.samples if data is None else data.rows,
         trimmed=trimmed,
@@ -414,9 +456,11 @@ def assemble_overcomplete(
         correlations=correlations,
         eps=eps,
         frame=frame,
-        status=status_of(certificates, trimmed, frame.dim),
+        status=status_of(certificates, doubts, trimmed, frame.dim),
         report=report,
         tolerance=tolerance,
+        doubts=doubts,
+        bases=(Basis.SIGNS,) * U.shape[0],
     )
 
 
@@ -449,9 +493,11 @@ def uncertainties(refined: Refined, frame: Frame) -> np.ndarray:
     return sines(*(A / np.linalg.norm(A, axis=1, keepdims=True) for A in pair)) / 2
 
 
-def status_of(certificates: np.ndarray, trimmed: int, dim: int) -> Status:
+def status_of(certificates: np.ndarray, doubts: Sequence[Doubt | None], trimmed: int, dim: int) -> Status:
     """What happened, in words, to atoms in ``dim`` dimensions."""
     n, certified = certificates.shape[0], int(np.sum(is_certified(certificates)))
+    reasons = Counter(doubt.reason for doubt in doubts if doubt is not None)
+    why = f" Why, most often: {max(reasons, key=reasons.__getitem__).value}." if reasons else ""
     were = "was" if trimmed == 1 else "were"
     note = f" {named(trimmed, 'sample')} {were} left out, far longer than all others." if trimmed else ""
     if certified == n:
@@ -466,13 +512,13 @@ def status_of(certificates: np.ndarray, trimmed: int, dim: int) -> Status:
         return Status(
             "few-samples",
             f"{certified} of {named(n, 'atom')} certified: there are too few samples for the spectral stage, "
-            f"or no structure that it sees, and the result is the best of several local optima.{note}",
+            f"or no structure that it sees, and the result is the best of several local optima.{why}{note}",
             "quartic check, or diagnose, says which: more samples, or fewer components, help in the first case alone. "
             "If neither, noise is strong where the samples vary least.",
         )
     return Status(
         "uncertified",
-        f"{named(n, 'atom')} found, {certified} certified.{note}",
+        f"{named(n, 'atom')} found, {certified} certified.{why}{note}",
         "There may be fewer components: without a number they are counted. Or there are too few samples to certify the "
         "others; quartic check, or diagnose, says which assumption does not hold.",
     )

@@ -41,6 +41,7 @@ from quartic._files import check_suffix, load_arrays, readable, save_arrays
 from quartic._fit import Callbacks, unchanged_on_failure
 from quartic._reported import Reported
 from quartic.algorithms.certify import is_certified
+from quartic.certify import Basis, Doubt
 from quartic.diagnosis import Diagnosis, diagnose
 from quartic.dictionary import frame_for, learn, learn_from_moment, warn_of
 from quartic.distributed import Collection, chunk_by_chunk, collected, is_collection
@@ -318,6 +319,7 @@ class SpectralEstimator(
             stability_=learned.stability,
             kurtosis_=learned.kurtosis,
         )
+        self.doubts_, self.bases_ = list(learned.doubts), list(learned.bases)
         self.eps_ = learned.eps
         self.frame_ = learned.frame
         self.status_ = learned.status
@@ -486,6 +488,8 @@ class SpectralEstimator(
             "random_state": seed,
         }
         text = {"report": report, "status": vars(kept.status), "settings": settings, "samples": self.n_samples_seen_}
+        text["doubts"] = [None if doubt is None else doubt.plain() for doubt in kept.doubts]
+        text["bases"] = [basis.name for basis in kept.bases]
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
             arrays["feature_names_in"] = np.asarray(names, dtype=str)
@@ -553,6 +557,9 @@ class SpectralEstimator(
                 "tolerance": float(data["tolerance"]),
             }
             status = Status(**text["status"])
+            # Files of version 0.1 hold no reasons.
+            values["doubts"] = tuple(Doubt.restored(plain) for plain in text.get("doubts", ()))
+            values["bases"] = tuple(Basis[name] for name in text.get("bases", ()))
             learned = Learned(**values, frame=Frame.from_arrays(data), status=status, report=LearningReport(**report))
             model.n_features_in_ = learned.components.shape[1]
             if "feature_names_in" in data:
@@ -620,6 +627,10 @@ class SpectralDictionaryLearning(SpectralEstimator):
         its codes with the true coefficients.
     certified_ : ndarray of shape (n_components,)
         Whether the certificate exceeds 1/2.
+    doubts_ : list of Doubt or None
+        Why an atom is not certified: a reason, the other axis where it is about a plane, and the figures that decided.
+    bases_ : list of Basis
+        What each certificate assumes of the sources: that they are independent, or that their signs are.
     uncertainty_ : ndarray of shape (n_components,)
         Estimated sine of the angle between each atom and the truth, from the two halves of the samples; after a
         refinement, whose start they share, it says nothing of other local optima.
@@ -770,7 +781,8 @@ class SpectralICA(SpectralEstimator):
         Pre-whitening matrix, from the samples to uncorrelated coordinates of variance 1.
     kurtosis_ : ndarray of shape (n_components,)
         Excess kurtosis of each source, with its sign, on the samples of the spectral stage.
-    certificates_, certified_, uncertainty_, stability_, temperature_, effective_samples_, tau_, groups_, eps_, frame_,
+    certificates_, certified_, doubts_, bases_, uncertainty_, stability_, temperature_, effective_samples_, tau_,
+    groups_, eps_, frame_,
     status_, report_, learned_, moment_, n_components_, n_iter_, n_samples_seen_
         As in :class:`SpectralDictionaryLearning`.
 

@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from quartic._arrays import check_random_state, from_numpy, in_own_precision, to_numpy
+from quartic._arrays import (
+    array_namespace,
+    check_random_state,
+    from_numpy,
+    in_own_precision,
+    pack_rank_one,
+    to_numpy,
+)
 from quartic._progress import Progress, Stages
 from quartic.algorithms.certify import DETERMINED, invariant_certificates, is_certified, pair_energy
 from quartic.algorithms.clean import clean as clean_moment
@@ -15,6 +22,7 @@ from quartic.algorithms.recover import recover
 from quartic.algorithms.select import TRIALS, Selection, drops
 from quartic.algorithms.truncate import OVERSAMPLING, Spectrum, leading_spectrum
 from quartic.algorithms.whiten import whiten
+from quartic.certify.moments import has_rival
 from quartic.dictionary import residual_norm, warn_of
 from quartic.result import Decomposition, Status, canonical_order, positive
 from quartic.search import LIKELY
@@ -45,7 +53,8 @@ def dictionary_from_moment(
     rank : int, optional
         Number of atoms.  When not given, the largest cut of the spectrum that is full of rank-one matrices.
     eps : float, default=0.0
-        Bound on the spectral norm of ``E``, in the units of the (whitened) moment; the certificates rest on it.
+        Bound on the spectral norm of ``E``, in the units of the (whitened) moment; the certificates rest on it.  Atoms
+        of one weight are certified only if they are independent: otherwise other axes fit the moment as well.
     covariance : array of shape (d, d), optional
         ``E[y y']``, without noise.  The atoms need not be orthogonal then (Lemma 5.3); without, they are taken to be
         orthonormal.
@@ -66,7 +75,7 @@ def dictionary_from_moment(
     Examples
     --------
     >>> import quartic
-    >>> data = quartic.datasets.nice_samples(10, 6, supports="blocks", group=3, dictionary="orthonormal")
+    >>> data = quartic.datasets.nice_samples(10, 6, dictionary="orthonormal")
     >>> T = quartic.datasets.population_moment(data.components, data.moments)
     >>> result = quartic.dictionary_from_moment(quartic.PackedTensor(T), random_state=0)
     >>> result.rank, quartic.metrics.match(data.components, result.components).found(1 - 1e-9)
@@ -108,11 +117,15 @@ def dictionary_from_moment(
         bounds = invariant_certificates(eps, atoms, spectrum, choice.rank)
         U = np.asarray(to_numpy(atoms), dtype=np.float64)
         weights, residual = residual_norm(tensor, U, rng)
+        B = pack_rank_one(from_numpy(U, like, like.dtype))
+        X = np.asarray(to_numpy(array_namespace(B).matrix_transpose(B) @ tensor.apply(B)), dtype=np.float64)
+        rival = has_rival(X, eps, white=covariance is not None)
+        bounds = np.where(rival, 0.0, bounds)
     rows = U @ backward
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     order = canonical_order(rows, weights)
     bounds = bounds[order]
-    status = moment_status(bounds, choice)
+    status = moment_status(bounds, choice, int(np.sum(rival)))
     warn_of(status)
     return Decomposition(
         components=from_numpy(positive(rows)[order], like, like.dtype),
@@ -152,7 +165,7 @@ def full_cut(spectrum: Spectrum, most: int, rng: np.random.Generator) -> Selecti
     return Selection(most, "no cut of the spectrum is full of rank-one matrices: as many as dimensions", None, False)
 
 
-def moment_status(bounds: np.ndarray, choice: Selection) -> Status:
+def moment_status(bounds: np.ndarray, choice: Selection, rivals: int) -> Status:
     """What happened, in words."""
     found, certified = bounds.shape[0], int(np.sum(is_certified(bounds)))
     if found == 0:
@@ -162,6 +175,13 @@ def moment_status(bounds: np.ndarray, choice: Selection) -> Status:
             "incomplete",
             f"{found} of {choice.rank} atoms found, {certified} certified; {choice.reason}.",
             "Pair terms may exceed the span of the atoms: weights on the samples (fit an estimator) reach further.",
+        )
+    if rivals:
+        return Status(
+            "uncertified",
+            f"{found} atoms found, {certified} certified: for {rivals}, other axes in a plane fit as well.",
+            "A moment alone does not tell which: fit an estimator to samples; or give the covariance, if they are "
+            "independent.",
         )
     if certified < found:
         return Status(

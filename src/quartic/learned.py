@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from quartic._words import counted
+from quartic.certify.doubts import Basis, Doubt
 from quartic.frame import Frame
 from quartic.result import Status
 
@@ -34,7 +35,7 @@ class LearningReport:
     effective : float
         Effective sample size of the spectral stage, under its weights.
     local : int
-        Atoms that are certified by local tempering, in a subspace of atoms that occur together.
+        Atoms that are certified among others that they occur together with: these rest on independent signs.
     tau : float
         The tau of the coefficients: the largest ``E x_i^2 x_j^2`` over the fourth moments of both, as measured.
     groups : list of list of int
@@ -89,7 +90,8 @@ class LearningReport:
             f"spectral    {self.subsample} samples, {self.form}: {self.subsample_reason}",
             f"weights     temperature {self.temperature:.3g}, {self.effective:.0f} effective samples",
             f"supports    tau {self.tau:.2f}, {counted(len(self.groups), 'group')}; "
-            f"{counted(self.local, 'atom')} by local tempering",
+            f"{counted(self.local, 'atom')} certified among others"
+            " that they occur with",
             f"refinement  {self.refinement}",
             f"time        {sum(self.timings.values()):.2f} s",
         ]
@@ -112,6 +114,10 @@ class Learned:
     thresholds : ndarray of shape (n,)
         Codes below are zero; all zeros when the data are not exactly sparse.
     certificates : ndarray of shape (n,)
+    doubts : tuple of Doubt or None
+        Why an atom is not certified, with figures; None for one that is.
+    bases : tuple of Basis
+        What each certificate assumes of the sources.
     uncertainty : ndarray of shape (n,)
         Estimated sine of the angle between an atom and the truth, from the two halves of the samples.
     stability : ndarray of shape (n,)
@@ -145,6 +151,8 @@ class Learned:
     status: Status
     report: LearningReport
     tolerance: float = 0.0
+    doubts: tuple[Doubt | None, ...] = ()
+    bases: tuple[Basis, ...] = ()
 
     @property
     def energy(self) -> np.ndarray:

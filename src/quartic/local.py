@@ -8,8 +8,8 @@ atoms: their pair terms are small, and the top of the spectrum is the span of th
 for that, as in large groups whose atoms are nearly always active together, the pair terms are larger than everything
 that is wanted but the first: the atoms are in the first eigenvector and the last ones.
 
-Certificates are those of ``algorithms.certify``, from two halves of the samples, in coordinates of the subspace; the
-angle between the subspaces of the halves is added.
+A proposer: it judges its own steps by two halves of the samples (``algorithms.certify``), in coordinates of the
+subspace; what it finds is proven elsewhere (``quartic.certify``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from quartic._arrays import Array, from_numpy, pack_rank_one, packed_dim, to_numpy, unpack
+from quartic._arrays import pack_rank_one, packed_dim, to_numpy, unpack
 from quartic.algorithms.certify import is_certified, split_certificates
 from quartic.algorithms.recover import polar, recover
 from quartic.algorithms.refine import iterated, orthogonal, orthogonal_step, statistics, tanh_score
@@ -32,11 +32,11 @@ from quartic.algorithms.together import (
     energy_correlations,
     groups,
     heavy,
-    kurtosis,
     least_correlation,
     overlaps,
     together,
 )
+from quartic.evidence.parts import Evidence
 from quartic.search import Certified, search
 from quartic.tensors.factored import FactoredTensor
 from quartic.tensors.samples import rows_in_a_chunk
@@ -54,47 +54,14 @@ CHANCE = (
 MARGIN = 2.0  # times the angle by which an atom, or a subspace, seems to be off: few samples tell no more
 DOUBTING = 16384  # samples that are enough to doubt an atom
 OVERLAP = -0.15  # at small norms, from which on two signals are looked at; two sparse atoms have -0.3 or less
-SURE = 4.0  # standard errors of the kurtosis of Gaussian samples
 BESIDE = 4  # directions beside an atom in which its symmetry is tried
-AT_MOST = 0.75  # of what is possible: an asymmetry that the samples must exclude
 SIGNIFICANT, MATTERS = 5.0, 0.25  # standard errors, and a part of what is possible: an asymmetry that counts
-CONFIRMED, REFUTED = 3.0, -4.0  # standard errors of a contrast in the plane of two atoms
-CLEAR = 0.6  # of the largest contrast: what two atoms exceed, and mixtures of three do not; atoms at 10 dB have 0.8
+REFUTED = -4.0  # standard errors of a contrast in the plane of two atoms
 STEPS = 60  # of the orthogonal iteration, from a random start
 COOLER = (0.25, 0.1)  # shares of the effective sample size for all dimensions, after the usual one
 TURNED = 0.9  # squared cosine below which an axis counts as another
 SECOND_CHANCES = 3  # rounds after one in which atoms turned out to be wrong
 SWEEPS = 3  # over the neighbourhoods; one or two are enough where they can be solved
-
-
-@dataclass(frozen=True)
-class Cloud:
-    """Whitened samples: ``Z (m, r)``, of any library; their halves and weights ``(m,)``, NumPy's."""
-
-    Z: Array
-    half: np.ndarray
-    weights: np.ndarray
-
-    def seen_in(self, Q: np.ndarray) -> Cloud:
-        """In the coordinates of orthonormal rows ``Q (k, r)``."""
-        return Cloud(self.Z @ from_numpy(Q.T, self.Z, self.Z.dtype), self.half, self.weights)
-
-    def first(self, m: int) -> Cloud:
-        """Some of them: rows are in random order."""
-        return Cloud(self.Z[: min(m, self.Z.shape[0]), :], self.half[:m], self.weights[:m])
-
-    def on_host(self) -> Cloud:
-        """As NumPy arrays: groups of few atoms are small problems, one after the other."""
-        return Cloud(to_numpy(self.Z), self.half, self.weights)
-
-    def chunks(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
-        """As the refinement reads samples."""
-        return [(h, self.Z[self.half == h], self.weights[self.half == h]) for h in (0, 1)]
-
-    @property
-    def squares(self) -> np.ndarray:
-        """``||z||^2``, in float64."""
-        return np.einsum("ij,ij->i", self.Z, self.Z, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -150,7 +117,7 @@ class Solved:
         return bool(np.all(np.max((self.atoms @ other.atoms.T) ** 2, axis=1) > TURNED))
 
 
-def solve(cloud: Cloud, rng: np.random.Generator) -> Solved | None:
+def solve(cloud: Evidence, rng: np.random.Generator) -> Solved | None:
     """The atoms of one group, from samples in the subspace of the group; None where no temperature gives as many.
 
     The strongest weights at which the top of the spectrum is certified decide which axes are meant; among all
@@ -170,7 +137,7 @@ def solve(cloud: Cloud, rng: np.random.Generator) -> Solved | None:
     return max((t for t in trials if t.certified and t.agrees(meant)), key=Solved.claim)
 
 
-def _trials(cloud: Cloud, rng: np.random.Generator) -> list[Solved]:
+def _trials(cloud: Evidence, rng: np.random.Generator) -> list[Solved]:
     """Every temperature, the strongest first; the top of its spectrum, and its end."""
     k = cloud.Z.shape[1]
     squares = cloud.squares
@@ -195,43 +162,32 @@ def _trials(cloud: Cloud, rng: np.random.Generator) -> list[Solved]:
     return trials
 
 
-def doubtful(cloud: Cloud, U: np.ndarray, *, sceptical: bool = False, symmetry: bool = True) -> np.ndarray:
+def doubtful(cloud: Evidence, U: np.ndarray) -> np.ndarray:
     """Which of the unit rows ``U (m, r)`` may not be atoms, if small norms mean few active atoms.
 
     Fourth moments do not tell two atoms that occur together from the same two turned by 45 degrees.  Samples of small
     norm in their plane do: they are sparse in the right axes.  So two rows that belong together, or a row and what is
     beside all of them, must not show the opposite.  Only signals with tails heavier than Gaussian are compared: others
-    are sparse in no axes.  With ``sceptical``, where supports are known to be tangled, any two rows must be clearly
-    sparse, and directions that may be Gaussian, or for which there are too few samples to tell, are doubtful too.
-    ``symmetry`` asks for more accurate rows: see :func:`asymmetric`.
+    are sparse in no axes.
     """
     m, r = U.shape
     cloud = cloud.seen_in(np.concatenate((U, _complement(U, r)))).first(DOUBTING)
     # Atoms hardly overlap where their norm is small: what does is looked at, and so is what belongs together.
-    enough = least_correlation(effective(cloud.weights)) / (2 if sceptical else 1)
     sparse = heavy(cloud.Z, cloud.weights)
     both = sparse & sparse[:, None] & ~np.eye(r, dtype=bool)
-    belong = energy_correlations(cloud.Z, cloud.weights) > enough
+    belong = energy_correlations(cloud.Z, cloud.weights) > least_correlation(effective(cloud.weights))
     belong = both & (belong | (overlaps(cloud.Z, cloud.weights) > OVERLAP))
     wrong = np.any(belong & (contrasts(cloud.Z, cloud.weights) < REFUTED), axis=1)[:m]
-    if sceptical:
-        unclear = contrasts(cloud.Z[:, :m], cloud.weights, CLEAR) < CONFIRMED
-        wrong |= np.any(unclear & both[:m, :m], axis=1)
-        # The kurtosis of m Gaussian samples errs by sqrt(24 / m).
-        error = np.sqrt(24 / max(effective(cloud.weights), 1.0))
-        wrong |= np.abs(kurtosis(cloud.Z[:, :m], cloud.weights) - 3) <= SURE * error
-    if symmetry:
-        alike = np.flatnonzero(np.any(belong, axis=1)[:m])
-        wrong[alike] |= asymmetric(cloud, alike, strict=sceptical)
+    alike = np.flatnonzero(np.any(belong, axis=1)[:m])
+    wrong[alike] |= asymmetric(cloud, alike)
     return wrong
 
 
-def asymmetric(cloud: Cloud, axes: np.ndarray, *, strict: bool = False) -> np.ndarray:
+def asymmetric(cloud: Evidence, axes: np.ndarray) -> np.ndarray:
     """Whether the samples change when the sign of a signal is turned, for some axes of the cloud.
 
     For an atom they do not: ``E[s v v' v''] = 0`` for all ``v`` beside it.  Tried in the few directions in which most
     happens when the signal ``s`` is large.  A mixture of three atoms betrays itself so, ``(a + b + c) / sqrt(3)``.
-    With ``strict`` there must be enough samples to see it.
     """
     Z = cloud.Z.astype(np.float64)
     out = np.zeros(axes.shape[0], dtype=bool)
@@ -250,18 +206,17 @@ def asymmetric(cloud: Cloud, axes: np.ndarray, *, strict: bool = False) -> np.nd
             np.sum(cloud.weights[:, None] * V[:, j] ** 2 * V[:, k] ** 2, axis=0)
         )
         total, error = np.abs(np.sum(values, axis=0)), np.sqrt(np.sum(values**2, axis=0))
-        seen = (total > SIGNIFICANT * error) & (total > MATTERS * scale)
-        out[place] = bool(np.any(seen | (strict & (total + 2 * error > AT_MOST * scale))))
+        out[place] = bool(np.any((total > SIGNIFICANT * error) & (total > MATTERS * scale)))
     return out
 
 
-def tangled(cloud: Cloud) -> bool:
+def tangled(cloud: Evidence) -> bool:
     """Whether some of the signals, one an axis, occur together."""
     return bool(np.any(together(cloud.Z, cloud.weights) > least_correlation(effective(cloud.weights))))
 
 
 def untangle(
-    cloud: Cloud,
+    cloud: Evidence,
     known: Certified,
     rng: np.random.Generator,
     progress: Callable[[int], None] | None = None,
@@ -272,7 +227,7 @@ def untangle(
 
     Parameters
     ----------
-    cloud : Cloud
+    cloud : Evidence
     known : Certified
         What the search in all dimensions found.
     rng : numpy.random.Generator
@@ -317,7 +272,7 @@ def _complement(atoms: np.ndarray, r: int) -> np.ndarray:
     return np.linalg.qr(atoms.T, mode="complete")[0][:, m:].T if m < r else np.zeros((0, r))
 
 
-def orthogonal_axes(cloud: Cloud, rng: np.random.Generator) -> np.ndarray:
+def orthogonal_axes(cloud: Evidence, rng: np.random.Generator) -> np.ndarray:
     """An orthogonal solution ``(k, k)``: right subspaces, if not the right axes."""
     k = cloud.Z.shape[1]
     some = cloud.first(max(ROWS_LEAST, 4 * k * k)).chunks()
@@ -327,7 +282,7 @@ def orthogonal_axes(cloud: Cloud, rng: np.random.Generator) -> np.ndarray:
     return W
 
 
-def _tilts(cloud: Cloud, W: np.ndarray, skip: int) -> Callable[[np.ndarray], float]:
+def _tilts(cloud: Evidence, W: np.ndarray, skip: int) -> Callable[[np.ndarray], float]:
     """For a group of the rows of ``W (r, r)`` from ``skip`` on: how far its subspace is off, by both halves.
 
     A step of the orthogonal iteration is nearly one of Newton's between subspaces: it leads from an error in ``W`` to
@@ -358,7 +313,7 @@ def convincing(atoms: np.ndarray, bounds: np.ndarray, tilt: float = 0.0, least: 
 
 
 def _groupwise(
-    cloud: Cloud, rest: np.ndarray, known: Certified, tilt: Callable[[np.ndarray], float], rng: np.random.Generator
+    cloud: Evidence, rest: np.ndarray, known: Certified, tilt: Callable[[np.ndarray], float], rng: np.random.Generator
 ) -> Certified:
     """What each closed group certifies: one that no atom outside of it belongs to."""
     R = together(cloud.Z, cloud.weights)
@@ -374,7 +329,7 @@ def _groupwise(
 
 
 def _at_once(
-    cloud: Cloud, rest: np.ndarray, known: Certified, tilt: Callable[[np.ndarray], float], rng: np.random.Generator
+    cloud: Evidence, rest: np.ndarray, known: Certified, tilt: Callable[[np.ndarray], float], rng: np.random.Generator
 ) -> Certified:
     """What all dimensions that are left certify together: as one group, or some of them by cooler moments."""
     k = rest.shape[0]
@@ -388,13 +343,13 @@ def _at_once(
     squares = cloud.squares
     for share in COOLER:
         weights = tempering(squares, share).weights(squares) * cloud.weights
-        cooler = search(ImplicitMoment(cloud.Z, cloud.half, weights), k, np.zeros((0, k)), rng)
-        more = known.and_also(convincing(cooler.atoms @ rest, cooler.certificates, angle))
+        cooler = search(ImplicitMoment(cloud.Z, cloud.half, weights), k, np.zeros((0, k)), rng, halves=True)
+        more = known.and_also(convincing(cooler.atoms @ rest, cooler.likely, angle))
         best = max(best, more, key=lambda c: c.atoms.shape[0])
     return best
 
 
-def _neighbourhoods(cloud: Cloud, rng: np.random.Generator) -> np.ndarray:
+def _neighbourhoods(cloud: Evidence, rng: np.random.Generator) -> np.ndarray:
     """Axes ``(k, k)`` where groups overlap: neighbourhoods of single atoms, solved in turn until nothing changes.
 
     They are a guess: the subspace of a neighbourhood holds parts of atoms outside of it.
@@ -414,7 +369,7 @@ def _neighbourhoods(cloud: Cloud, rng: np.random.Generator) -> np.ndarray:
             if group.shape[0] < 2 or key in solved:
                 continue
             solved.add(key)
-            found = solve(Cloud(Z[:, group], cloud.half, cloud.weights), rng)
+            found = solve(Evidence(Z[:, group], cloud.half, cloud.weights, cloud.total), rng)
             if found is None or np.sum(is_certified(found.bounds)) < np.sum(is_certified(bounds[group])):
                 continue
             _, order = linear_sum_assignment(found.atoms.T**2, maximize=True)

@@ -40,6 +40,7 @@ from quartic._arrays import (
 )
 from quartic._files import load_arrays, readable, save_arrays
 from quartic.algorithms.whiten import whiten
+from quartic.evidence.kept import Kept
 from quartic.frame import Frame
 from quartic.halves import halves
 from quartic.tensors import FourTensor, PackedTensor, Sum
@@ -375,7 +376,8 @@ class FourthMoment(_Accumulator):
 
     Notes
     -----
-    Memory: ``2 N^2`` numbers of float64, ``N = r (r + 1) / 2``; time: ``N^2`` multiplications a sample.
+    Memory: ``2 N^2`` numbers of float64, ``N = r (r + 1) / 2``, and some thousand rows, which certificates are proven
+    with; time: ``N^2`` multiplications a sample.
 
     Examples
     --------
@@ -403,6 +405,7 @@ class FourthMoment(_Accumulator):
         shapes = (2, r), (2, r, r), (2, N, N)
         # Sums of w z, of w zz', and of w (z (x) z)(z (x) z)', packed.
         self.first, self.second, self.fourth = (xp.zeros(shape, dtype=xp.float64, **where) for shape in shapes)
+        self.kept = Kept.none(r)
 
     @property
     def like(self) -> Array:
@@ -454,6 +457,11 @@ class FourthMoment(_Accumulator):
             # (w^(1/4) z)^(x4) = w z^(x4)
             features = pack_rank_one(xp.astype(Z * u[:, None] ** 0.25, work.dtype))  # (N, rows)
             self.fourth = add_to(self.fourth, h, features @ xp.matrix_transpose(features))
+        w = np.ones(index.shape[0]) if w is None else w
+        counting = np.flatnonzero(w > 0)
+        some = counting[Kept.chosen(index[counting])]
+        Z = to_numpy(self.frame.whiten(take_rows(batch, some), np.float64))
+        self.kept = self.kept.with_rows(Z, index[some], w[some])
         self._seen(index)
         return self
 
@@ -490,7 +498,17 @@ class FourthMoment(_Accumulator):
         self.weight, self.squares = self.weight + other.weight, self.squares + other.squares
         for name, value in sums.items():
             setattr(self, name, value)
+        self.kept = self.kept.with_rows(other.kept.Z, other.kept.index, other.kept.weights)
         return self
+
+    def _saved(self) -> dict[str, np.ndarray]:
+        kept = {f"kept_{name}": value for name, value in vars(self.kept).items()}
+        return {**super()._saved(), **kept}
+
+    def _restore(self, data: dict[str, np.ndarray]) -> None:
+        super()._restore(data)
+        if any(name.startswith("kept_") for name in data):  # files of version 0.1 hold no rows
+            self.kept = Kept(*(np.asarray(data[f"kept_{name}"]) for name in ("Z", "index", "weights")))
 
     def covariance(self, half: int | None = None) -> np.ndarray:
         """Second moment ``(r, r)`` in the frame.

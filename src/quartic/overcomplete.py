@@ -27,6 +27,7 @@ from quartic.algorithms.sparse_code import Fitted, fit, most_atoms, pursue
 from quartic.algorithms.subspace_power import VAIN, climb, derivatives, energies, maxima, normalised
 from quartic.algorithms.temper import Tempering, tempering
 from quartic.algorithms.truncate import Spectrum, full_spectrum
+from quartic.evidence.parts import Evidence
 from quartic.frame import Frame
 from quartic.moments import FourthMoment
 from quartic.samples import Samples
@@ -54,6 +55,8 @@ HELD_OUT = 4  # one in so many of them judges the refinement
 BIAS = 0.15  # radians by which weights may turn an atom; measured, up to 0.07 at the strongest, twice that is taken
 COUNT_LIMIT = 1000  # packed dimension up to which more atoms than dimensions are looked for unasked: some seconds
 MEASURED = 20_000  # samples whose codes tell variances and tau: a few percent of error
+SILENT, SIMPLEST = 0.02, 1 / 8  # of the 99% quantile of squared norms; and the part of those above that is looked at
+ALONG, MOSTLY = 0.8, 0.5  # squared cosine of a sample with an atom that it is; share of the samples that are one
 EXACT = 1e-6  # median residual of exactly sparse samples
 
 
@@ -244,7 +247,7 @@ class Ladder:
         N = packed_dim(frame.dim)
         self.most = min(1.0, data.most / data.count)  # part of the samples that can be looked at
         self.first = min(self.most, max(FIRST * N, CHEAP / N**2) / data.count)  # and to begin with
-        self._plain = cache(lambda: plain_moment(data, frame, data.about(JUDGED)))
+        self._plain = cache(lambda: plain_moment(Evidence.of(data, frame, most=JUDGED)))
         self._tempers: dict[float, Tempering] = {}
         self._moments: dict[float, FourthMoment] = {}
         self._seen: dict[float, float] = {}
@@ -497,6 +500,22 @@ def pooled(
     halves = [np.concatenate((known, A[rows], np.full_like(guess, np.nan))) for A in halves]
     bounds = np.concatenate((np.ones(m), bounds[rows], np.zeros(guess.shape[0])))
     return Overcomplete(Certified(atoms, bounds), halves, trials[0], len(trials))
+
+
+def occur_alone(evidence: Evidence, U: np.ndarray) -> bool:
+    """Whether the simplest samples are single atoms: of smallest norm, among those that are not silent.
+
+    The order of readings (``certify.readings``) for more atoms than dimensions: samples of small norm have few active
+    atoms.  In blocks of atoms that are nearly always active together, sums of them are rank-one elements of the span as
+    well, and occur; but the smallest samples are the atoms, and lie along none of the sums.
+    """
+    if not evidence.enough:
+        return False
+    squares = evidence.squares
+    loud = np.flatnonzero(squares > SILENT * np.quantile(squares, 0.99))
+    some = loud[np.argsort(squares[loud], kind="stable")[: max(1, int(SIMPLEST * loud.shape[0]))]]
+    cosine = (evidence.Z[some] @ U.T) ** 2 / squares[some, None]
+    return bool(np.mean(np.max(cosine, axis=1) > ALONG) > MOSTLY)
 
 
 def refine_codes(

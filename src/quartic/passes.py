@@ -15,6 +15,7 @@ import numpy as np
 
 from quartic._arrays import Array, array_namespace, from_numpy, moved, rows_of, take_rows, to_numpy
 from quartic.algorithms.refine import Chunk, ClippedScore, Signals, Statistics, statistics
+from quartic.evidence.kept import Kept
 from quartic.frame import Frame
 from quartic.halves import places
 from quartic.moments import Covariance, FourthMoment
@@ -71,8 +72,12 @@ def joined(a: Answer, b: Answer) -> Answer:
 
 
 def added(a: Answer, b: Answer) -> Answer:
-    """Sums."""
-    return {name: x + b[name] for name, x in a.items()}
+    """Sums; of rows that are kept, those that both would keep."""
+    total = {name: x + b[name] for name, x in a.items() if not name.startswith("kept_")}
+    if "kept_Z" not in a:
+        return total
+    one, other = ((answer["kept_Z"], answer["kept_index"], answer["kept_weights"]) for answer in (a, b))
+    return {**total, **{f"kept_{name}": value for name, value in vars(Kept(*one).with_rows(*other)).items()}}
 
 
 def covered(piece: Piece, first: int = 0, weights: np.ndarray | None = None) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -10,7 +11,6 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from quartic._arrays import Array, array_namespace, from_numpy, to_numpy
-from quartic.algorithms.certify import is_certified
 from quartic.algorithms.recover import polar
 from quartic.algorithms.refine import (
     Chunk,
@@ -32,11 +32,11 @@ from quartic.algorithms.refine import (
 from quartic.frame import Frame
 from quartic.moments import Covariance
 from quartic.samples import Samples
-from quartic.search import Search
-from quartic.spectral import POLISH_STEPS, SPARSE_LEAST, SPARSE_ROWS, Spectral
+from quartic.spectral import SPARSE_LEAST, SPARSE_ROWS, Spectral
 
 NEAR = 0.85  # squared cosine, of 22.5 degrees: an atom that moves farther may have gone over to another
 ROTATIONS = 4  # random starts where the spectral one is not certified; arbitrary
+POLISH_STEPS = 10  # of the fixed point from axes that are certified
 LOCAL_STEPS = 100  # of the fixed point from a random start
 PASSES = 3  # over all samples, at most, for both estimates at once; from those of a subsample two are mostly enough
 FREE_STEPS = 12  # on the subsample; more only polish its sampling error
@@ -98,30 +98,22 @@ def refined_from(
 ) -> Refined:
     """Refinement from the axes of ``frame``, which the spectral stage found: local, then exact or on all samples.
 
-    ``start (n, r)`` are these axes in the coordinates of the search.  Where local tempering found them no later stage
-    may lose what it certified: with strongly correlated supports other axes can look better to a local method.
+    ``start (n, r)`` are these axes in the coordinates of the search.  Where atoms occur together no later stage may
+    lose one that is certified: with strongly correlated supports other axes can look better to a local method.
     """
     n = frame.dim
-    local = spectral.found.local
-
-    def doubts(U: np.ndarray) -> int:
-        return 0 if spectral.found.doubt is None else int(np.sum(spectral.found.doubt(U)))
-
-    most = 0 if local is None else doubts(start)
+    proof = spectral.proof
+    kept = proof.axes[proof.certified & proof.tangled]
 
     def loses(W: np.ndarray) -> bool:
-        """Whether an atom that local tempering found is left, or more of them are doubtful than before."""
-        if local is None or local.atoms.shape[0] == 0:
-            return False
-        U = atoms_of(W) @ start
-        near = np.max((local.atoms @ U.T) ** 2, axis=1)
-        return bool(np.any(near < NEAR)) or doubts(U) > most
+        """Whether an axis that is certified, and occurs together with others, is left."""
+        return bool(np.any(np.max((kept @ (atoms_of(W) @ start).T) ** 2, axis=1) < NEAR))
 
     part = data.part(spectral.rows, frame.mean)
     # All samples, if that is more.
     everything = partial(statistics, part) if spectral.rows.shape[0] == data.count else data.everything(frame.mean)
-    everyone = spectral.found.tangled or spectral.found.certified == n
-    sure = np.ones(n, dtype=bool) if everyone else is_certified(spectral.found.certify(start))
+    # Where atoms occur together no local method can be trusted to find better axes than it was given.
+    sure = proof.certified | np.any(proof.tangled)
     W = best_start(part, frame, sure, rng)
     W = np.eye(n) if loses(W) else W
     progress(1)
@@ -137,7 +129,7 @@ def refined_from(
 
     forward = from_numpy(frame.forward, data.like)
     spent = 0
-    if local is not None:
+    if kept.shape[0]:
         # Tangled: the likelihood keeps right axes, which tanh may leave; neither finds them.
         (V,), (means,), spent = iterated(everything, forward, PASSES, likely(part, forward, np.eye(n)))
         best = unconstrained(V, means, spent)
@@ -152,7 +144,7 @@ def refined_from(
     progress(4)
     if loses(plain.W):
         story = "none: local methods leave the axes that are certified"
-        return Refined(np.eye(n), half_estimates(spectral.found, start), story, passes)
+        return Refined(np.eye(n), half_estimates(spectral.halves, start), story, passes)
     # A specification test (Hausman): both estimates are consistent where the model holds, and one is efficient.
     moved = sines(best.atoms, plain.atoms) ** 2
     allowed = HAUSMAN * (sines(*plain.halves) / 2) ** 2 if plain.halves else np.zeros(n)
@@ -233,10 +225,10 @@ def rounding_floor(data: Samples, frame: Frame) -> float:
     return float(eps * np.linalg.norm(frame.forward * size[:, None], 2))
 
 
-def half_estimates(found: Search, start: np.ndarray) -> list[np.ndarray]:
+def half_estimates(halves: Sequence[np.ndarray], start: np.ndarray) -> list[np.ndarray]:
     """For each atom of ``start (n, r)`` the nearest one of each half, in its coordinates."""
     out = []
-    for B, _ in found.halves:
+    for B in halves:
         if B.shape[0] == 0:
             return []
         cosine = start @ B.T

@@ -16,9 +16,9 @@ from quartic._arrays import CHUNK, array_namespace, is_array_api_obj, squared_no
 from quartic._words import counted
 from quartic.algorithms.assume import spaced, uniformity
 from quartic.algorithms.together import kurtosis
+from quartic.evidence.parts import Evidence
 from quartic.frame import Frame
-from quartic.halves import half_of, row_hash
-from quartic.local import Cloud, orthogonal_axes
+from quartic.local import orthogonal_axes
 from quartic.moments import Covariance
 from quartic.samples import SIGNIFICANT, Limit, glance, in_part
 from quartic.search import FEW
@@ -141,11 +141,9 @@ class View:
         self.squares = squared_norms(self.Z)
 
     @cached_property
-    def cloud(self) -> Cloud:
-        """In random order, as local tempering wants them."""
-        place = row_hash(self.rows.index)
-        order = np.argsort(place, kind="stable")
-        return Cloud(self.Z[order].astype(np.float32), half_of(place[order]), np.ones(order.shape[0]))
+    def cloud(self) -> Evidence:
+        """In random order, as proposers and proofs want them."""
+        return Evidence.of_rows(self.Z, self.rows.index, np.ones(self.Z.shape[0]), self.rows.total)
 
     @cached_property
     def S(self) -> np.ndarray:

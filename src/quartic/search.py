@@ -1,9 +1,9 @@
-"""The spectral stage on samples: from a fourth cumulant with two halves to certified atoms in whitened coordinates.
+"""The spectral stage on samples: from a fourth cumulant to atoms in whitened coordinates.
 
 The cumulant of a nice distribution is ``B X B'`` plus pair terms that live outside the span of ``B``, whose columns are
 the ``a_i (x) a_i``.  So its leading eigenvectors span the columns of ``B``, with weights that do not matter (see
 ``FactoredTensor.flattened``), as long as ``lambda_min(X)`` exceeds the pair terms; otherwise a window of the spectrum
-does.  Everything is done three times, for each half of the samples and for all of them: the halves certify.
+does.  This is a proposer: what it finds is proven elsewhere (``quartic.certify``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from quartic.algorithms.certify import (
     TILT,
     contradicted,
     half_bounds,
-    is_certified,
     pair_energy,
 )
 from quartic.algorithms.postprocess import evaluate, postprocess
@@ -36,14 +35,12 @@ SETTLING = 60  # passes of Algorithm 4.8 on a span; it converges linearly, the f
 SWEEPS = 8  # at most: a spectrum that takes more has no gap, and then more samples are wanted, not more sweeps
 SIGNIFICANT = 4.0  # standard errors of the kurtosis of Gaussian samples
 FEW = 4  # times r: effective samples of a half, below which it certifies nothing; r alone fit any span
-SAME = 0.9  # squared cosine of two axes that the samples have the same to say about: 18 degrees, of the 45 doubted
 TOP = (0, 0)  # the window that skips nothing
 DENSE_LIMIT = 2500  # N up to which a window is looked for: all eigenvectors are needed, some seconds at 2,500
 LIKELY = 0.8  # F on the own span of a candidate that a window is judged by, before the halves are asked
 
 
 Half = tuple[np.ndarray, FactoredTensor]  # what one half of the samples gives: atoms, and the span they lie in
-Polish = Callable[[int, np.ndarray], np.ndarray]
 Plain = Callable[[], "Halved"]
 
 
@@ -108,7 +105,7 @@ class Search:
     atoms : ndarray of shape (m, r)
         Unit rows in whitened coordinates, known ones first; ``m`` is at most what was asked for.
     halves : list of (ndarray, FactoredTensor)
-        What each half of the samples gives alone, and its span; empty when a half has no samples.
+        What each half of the samples gives alone, and its span; empty when it was not asked, or has too few.
     spectrum : ndarray
         Leading eigenvalues of the cumulant, the largest magnitude first.
     window : tuple of int
@@ -116,14 +113,6 @@ class Search:
     sweeps : int
     moment : Halved
         What it was found in.
-    local : Certified or None
-        What local tempering proved instead, where it was needed; see ``quartic.local``.
-    tangled : bool
-        Whether atoms that are not certified occur together, so that no local method can be trusted with them.
-    doubt : callable or None
-        From unit rows ``(m, r)``, a mask of those that the samples do not bear out.
-    plain : callable or None
-        Where ``moment`` is one of weighted samples: the moment of some samples as they are.
     """
 
     atoms: np.ndarray
@@ -132,53 +121,14 @@ class Search:
     window: tuple[int, int]
     sweeps: int
     moment: Halved
-    local: Certified | None = None
-    tangled: bool = False
-    doubt: Callable[[np.ndarray], np.ndarray] | None = None
-    plain: Plain | None = None
 
     @cached_property
-    def certificates(self) -> np.ndarray:
-        """Certificates of the atoms, ``(m,)``."""
-        return self.certify(self.atoms)
-
-    @property
-    def certified(self) -> int:
-        """How many atoms are certified."""
-        return int(np.sum(is_certified(self.certificates)))
-
-    @cached_property
-    def _doubts(self) -> np.ndarray:
-        """Which of the atoms the samples do not bear out, ``(m,)``."""
-        return np.zeros(self.atoms.shape[0], dtype=bool) if self.doubt is None else self.doubt(self.atoms)
-
-    def _doubted(self, U: np.ndarray) -> np.ndarray:
-        """The same for any unit rows.  Where no atom is doubtful, nor is a row that is one of them but for an angle."""
-        if self.doubt is None:
-            return np.zeros(U.shape[0], dtype=bool)
-        if U is self.atoms:
-            return self._doubts
-        near = np.max((U @ self.atoms.T) ** 2, axis=1, initial=0.0) > SAME
-        if self.local is None and not np.any(self._doubts) and np.all(near):
-            return np.zeros(U.shape[0], dtype=bool)
-        return self.doubt(U)
-
-    def certify(self, U: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
-        """Certificates of atoms ``U (m, r)``, unit rows, however they were found.
-
-        A direction that may be Gaussian has none: the span was asked for ``n`` dimensions, and holds noise where there
-        are fewer atoms.  ``values (m,)`` are the ``<T, u^(x4)>`` of the cumulant, where they are known.
-        """
+    def likely(self) -> np.ndarray:
+        """What the spans of the halves make of the atoms, ``(m,)``: for a proposer to judge by, and no proof."""
         if not self.halves:
-            return np.zeros(U.shape[0])
-        wrong = self._doubted(U)
-        if self.local is None:
-            wrong |= may_be_gaussian(self.moment, U, values, self.plain)
-            bounds = half_bounds(U, self.halves)
-        else:
-            # Supports are tangled: local tempering knows better than the top of the spectrum.
-            bounds = self.local.prove(U)
-        return np.where(wrong | contradicted(U, bounds, TILT), 0.0, bounds)
+            return np.zeros(self.atoms.shape[0])
+        bounds = np.where(may_be_gaussian(self.moment, self.atoms), 0.0, half_bounds(self.atoms, self.halves))
+        return np.where(contradicted(self.atoms, bounds, TILT), 0.0, bounds)
 
 
 def may_be_gaussian(
@@ -219,8 +169,8 @@ def search(
     known: np.ndarray,
     rng: np.random.Generator,
     progress: Callable[[int], None] | None = None,
-    polish: Polish | None = None,
     *,
+    halves: bool = False,
     tight: bool = False,
 ) -> Search:
     """``n`` atoms from the top of the spectrum.
@@ -234,15 +184,15 @@ def search(
     rng : numpy.random.Generator
     progress : callable, optional
         Called with the number of sweeps.
-    polish : callable, optional
-        From a half and the atoms found in it, better ones, by the samples of that half alone.
+    halves : bool
+        Whether the same is done for each half of the samples.
     tight : bool
         Whether the span of all samples, and the atoms in it, are iterated to rounding: where no refinement follows, the
         answer should not depend on a random start.
     """
     for_halves, for_whole = rng.spawn(2)  # the answer of the whole does not depend on what the halves drew
-    spectra = [_top(moment.cumulant(half), n, for_halves, progress) for half in _halves(moment)]
-    both = _both([s.head(n).flattened() for s in spectra], known, for_halves, polish)
+    spectra = [_top(moment.cumulant(half), n, for_halves, progress) for half in (_halves(moment) if halves else ())]
+    both = _both([s.head(n).flattened() for s in spectra], known, for_halves)
     whole = _top(moment.cumulant(), n, for_whole, progress, tight)
     sweeps = whole.sweeps + sum(s.sweeps for s in spectra)
     return _found(moment, whole, whole.head(n).flattened(), both, TOP, known, for_whole, sweeps, tight)
@@ -272,7 +222,6 @@ def search_window(
     known: np.ndarray,
     rng: np.random.Generator,
     progress: Callable[[int], None] | None = None,
-    polish: Polish | None = None,
 ) -> Search | None:
     """The best window below the top of the spectrum, by certificate; None where there is none, or it costs too much."""
     if moment.cumulant().pair_dim > DENSE_LIMIT:
@@ -289,8 +238,7 @@ def search_window(
             progress(tried + 1)
     if best is None:
         return None
-    spans = [_window(_all_eigenpairs(moment.cumulant(half)), n, best) for half in _halves(moment)]
-    return _found(moment, whole, _window(whole, n, best), _both(spans, known, rng, polish), best, known, rng, 0)
+    return _found(moment, whole, _window(whole, n, best), [], best, known, rng, 0)
 
 
 def _halves(moment: Halved) -> tuple[int, ...]:
@@ -298,14 +246,9 @@ def _halves(moment: Halved) -> tuple[int, ...]:
     return (0, 1) if np.all(moment.effective >= FEW * moment.dim) else ()
 
 
-def _both(
-    spans: list[FactoredTensor], known: np.ndarray, rng: np.random.Generator, polish: Polish | None
-) -> list[Half]:
-    """What each half gives: its atoms, polished, and its span."""
-    found = [_atoms(span, known, rng) for span in spans]
-    if polish is not None:
-        found = [polish(h, B) for h, B in enumerate(found)]
-    return list(zip(found, spans, strict=True))
+def _both(spans: list[FactoredTensor], known: np.ndarray, rng: np.random.Generator) -> list[Half]:
+    """What each half gives: its atoms, and its span."""
+    return [(_atoms(span, known, rng), span) for span in spans]
 
 
 def _found(

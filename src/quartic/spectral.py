@@ -1,15 +1,20 @@
-"""The spectral stage on a subsample that grows until its two halves certify every atom."""
+"""What is found and proven of as many atoms as dimensions: proposers, cheapest first, each before the same proof.
+
+    fixed point -> span, on a growing subsample -> local tempering, where supports are tangled -> plain moments, windows
+
+A proposer that leaves nothing unproven is the last.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from quartic._arrays import (
-    Array,
     array_namespace,
     free_memory,
     from_numpy,
@@ -19,64 +24,144 @@ from quartic._arrays import (
 )
 from quartic._progress import Stages
 from quartic._words import counted as named
-from quartic.algorithms.certify import CERTIFIED
-from quartic.algorithms.recover import polar
-from quartic.algorithms.refine import Chunk, iterated, orthogonal, statistics
 from quartic.algorithms.temper import Tempering, tempering
 from quartic.algorithms.truncate import spectral_norm
+from quartic.certify import Candidates, Proof, certify
+from quartic.evidence.parts import Evidence
 from quartic.frame import Frame
 from quartic.halves import half_of, row_hash
-from quartic.local import Cloud, convincing, doubtful, tangled, untangle
+from quartic.local import tangled, untangle
 from quartic.moments import FourthMoment
+from quartic.propose.fixed_point import complete, fixed_point, same_axes
 from quartic.samples import Samples
-from quartic.search import Certified, Halved, Search, search, search_window
+from quartic.search import Certified, Halved, Search, kurtosis_along, search, search_window
 from quartic.tensors.combine import Congruence, Sum
 from quartic.views import ImplicitMoment
 
 SUBSAMPLE = 2  # times r^2: samples that feed the spectral stage at first; measured, mostly enough for tau <= 1/4
 LARGEST, LARGEST_LEAST = 16, 1 << 16  # times r^2, and at least: where the subsample stops to double
 SPARSE_ROWS, SPARSE_LEAST = 50, 2000  # times n, and at least: samples of the sparse stage, far more than determine it
+UNMOVED = 0.99  # squared cosine of axes that were proven before: 6 degrees, which are added
 GAUSSIAN = 2.0  # times its sampling error: a cumulant that is no larger is none
 WINDOW = 8  # times r^2: effective samples from which on windows are tried; with few, one of many looks good by chance
-AMPLE = 0.6  # certificates by local tempering that end the growth of the subsample
-GLANCE = 4096  # samples that show whether pairs of atoms are turned, where nothing else speaks for it
-POLISH_STEPS = 10  # of the fixed point on a half of the samples
 
 
 @dataclass(frozen=True)
 class Spectral:
-    """What the spectral stage found, and from what."""
+    """Axes, what is proven of them, and from what.
 
-    found: Search
+    Attributes
+    ----------
+    axes : ndarray of shape (n, r)
+        Orthonormal rows in whitened coordinates, known ones first.
+    halves : tuple of ndarray of shape (r, r)
+        What each half of the samples gives alone, from a start of its own; empty where it was not asked.
+    proof : Proof
+        Of these axes.
+    moment : Halved
+    spectrum : ndarray
+        Leading eigenvalues of its cumulant; where no span was taken, the kurtoses of the axes, which they are for
+        independent sources.  The largest magnitude first.
+    rows : ndarray
+        Of the data: the samples that the refinement starts with.
+    reason, rank_reason : str
+        Why so many samples, and so many atoms.
+    form : str
+    window : tuple of int
+    sweeps : int
+    temperature : float
+    """
+
+    axes: np.ndarray
+    halves: tuple[np.ndarray, ...]
+    proof: Proof
     moment: Halved
+    spectrum: np.ndarray
     rows: np.ndarray
-    rank: int
-    rank_reason: str
     samples: int
     reason: str
     form: str
+    rank_reason: str = "given"
+    window: tuple[int, int] = (0, 0)
+    sweeps: int = 0
     temperature: float = 0.0
+
+    @property
+    def rank(self) -> int:
+        """How many axes."""
+        return int(self.axes.shape[0])
+
+    @property
+    def settled(self) -> bool:
+        """Whether every axis is certified."""
+        return self.proof.count == self.rank
+
+    def better(self, other: Spectral) -> Spectral:
+        """The one that proves more.
+
+        Of two that prove the same the first; but where it shows atoms that occur together, which a local method can not
+        be trusted with, the other.
+        """
+        mine, theirs = self.proof.count, other.proof.count
+        return other if theirs > mine or (theirs == mine and np.any(self.proof.tangled)) else self
+
+
+def first_look(
+    data: Samples, frame: Frame, known: np.ndarray, evidence: Evidence, rng: np.random.Generator, stages: Stages
+) -> Spectral:
+    """What a fixed point on the samples finds, and what is proven of it; axes next to the known ones first."""
+    with stages("search") as progress:
+        axes, halves = fixed_point(evidence, rng) if evidence.enough else (np.eye(frame.dim), ())
+        _, mine = linear_sum_assignment((known @ axes.T) ** 2, maximize=True)
+        axes = axes[np.concatenate((mine, np.setdiff1d(np.arange(frame.dim), mine)))]
+        progress(1)
+    with stages("certify"):
+        proof = certify(Candidates(axes, halves), evidence)
+        moment = plain_moment(evidence)
+        values = kurtosis_along(moment, axes)
+    rows = data.about(max(SUBSAMPLE * frame.dim**2, SPARSE_ROWS * frame.dim, SPARSE_LEAST))
+    spectrum = values[np.argsort(-np.abs(values), kind="stable")]
+    count = evidence.Z.shape[0]
+    reason = f"a fixed point, {proof.count} of {named(frame.dim, 'atom')} certified"
+    return Spectral(axes, halves, proof, moment, spectrum, rows, count, reason, "implicit")
 
 
 def spectral_stage(
     data: Samples,
     frame: Frame,
-    n: int,
     known: np.ndarray,
     form: str,
+    evidence: Evidence,
+    first: Spectral,
     rng: np.random.Generator,
     stages: Stages,
     beta: float | None = None,
 ) -> Spectral:
     """The spectral stage on a subsample that doubles until every atom is certified, or it is large enough.
 
-    ``beta`` sets the weights ``exp(-beta ||z||^2)``; when it is 0, atoms come from plain moments alone.
+    What the ``first`` look proved is not proven again.  ``beta`` sets the weights ``exp(-beta ||z||^2)``; when it is 0,
+    atoms come from plain moments alone.
     """
-    m = data.count
-    size = min(m, max(SUBSAMPLE * frame.dim**2, SPARSE_ROWS * n, SPARSE_LEAST))
+    m, r = data.count, frame.dim
+    size = min(m, max(SUBSAMPLE * r**2, SPARSE_ROWS * r, SPARSE_LEAST))
     share, rows, squares = 0.0, np.zeros(0, dtype=np.intp), None
     temper: Tempering | None = None
     moment: Halved | None = None
+    best: Spectral | None = None
+    proofs = [first.proof]
+
+    def tried(found: Search, atoms: np.ndarray, temperature: float) -> Spectral:
+        """Candidates before the proof; those that were there before need no other one."""
+        axes = complete(atoms[:r], r)
+        with stages("certify"):
+            seen = next((proof for proof in proofs if same_axes(axes, proof.axes, UNMOVED)), None)
+            proof = certify(Candidates(axes, first.halves), evidence) if seen is None else seen.about(axes)
+            proofs.append(proof)
+        return Spectral(
+            axes, first.halves, proof, found.moment, found.spectrum, rows, rows.shape[0], "", chosen,
+            window=found.window, sweeps=found.sweeps, temperature=temperature,
+        )  # fmt: skip
+
     while True:
         with stages("moment") as progress:
             part = min(1.0, size / m)
@@ -88,62 +173,44 @@ def spectral_stage(
             if temper is None:
                 temper = tempering(squares) if beta is None else Tempering(beta, tempering(squares).least)
             weights = to_numpy(temper.weights(squares)) * data.weight(rows)
-            chosen = choose_form(form, rows.shape[0], frame.dim, n, free_memory(data.like))
+            chosen = choose_form(form, rows.shape[0], r, r, free_memory(data.like))
             if isinstance(moment, FourthMoment) and chosen == "accumulated":
                 moment.update(data.take(fresh), weights[rows.shape[0] - fresh.shape[0] :], index=fresh)
             else:
                 moment = moment_of(data, frame, rows, weights, chosen)
             progress(rows.shape[0])
+        last = share == 1 or size >= max(LARGEST * r**2, LARGEST_LEAST)
         with stages("search") as progress:
-            polish = Polish(data.part(rows, frame.mean), frame, n, rng)
-            last = share == 1 or size >= max(LARGEST * frame.dim**2, LARGEST_LEAST)
-            lenient = partial(doubtful, cloud_of(data, frame, rows, GLANCE), symmetry=False)
-            plain = cache(partial(plain_moment, data, frame, rows))
-            found = replace(search(moment, n, known, rng, progress, polish), doubt=lenient, plain=plain)
-        lost = found.certified < n and n == frame.dim
-        cloud = cloud_of(data, frame, rows).on_host() if lost else None
-        if cloud is not None and tangled(cloud.seen_in(complete(found.atoms, n, n, rng))):
-            sceptic = partial(doubtful, cloud, sceptical=True)
-            if beta == 0:
-                found = replace(found, doubt=sceptic)
-            else:
-                with stages("untangle") as progress:
-                    others = slice(known.shape[0], None)
-                    sure = convincing(found.atoms[others], found.certificates[others])
-                    given = Certified(known, np.ones(known.shape[0])).and_also(sure)
-                    result = untangle(cloud, given, rng, progress, thorough=last)
-                found = replace(
-                    found, atoms=result.atoms, local=result.certified, tangled=result.tangled, doubt=sceptic
+            found = search(moment, r, known, rng, progress)
+        now = tried(found, found.atoms, temper.beta)
+        best = now if best is None else now.better(best)
+        if not best.settled and beta != 0 and tangled(evidence.seen_in(now.axes)):
+            with stages("untangle") as progress:
+                sure = now.proof.certified
+                given = Certified(known, np.ones(known.shape[0])).and_also(
+                    Certified(now.axes, now.proof.bounds).only(sure)
                 )
-        # Where local tempering was needed the refinement may move atoms by their error, so that it must be small.
-        if last or np.sum(found.certificates > (CERTIFIED if found.local is None else AMPLE)) == n:
+                result = untangle(evidence, given, rng, progress, thorough=last)
+            best = best.better(tried(found, result.atoms, temper.beta))
+        if last or best.settled:
             break
         size *= 2
-    if found.certified < n and temper.beta > 0:
+    if not best.settled and temper.beta > 0:
         # Weights assume that signs are independent; where they are not, as with skewed sources, plain moments may do.
         with stages("moment"):
             unweighted = moment_of(data, frame, rows, data.weight(rows), chosen)
         with stages("search") as progress:
-            other = replace(top_or_window(unweighted, n, known, rng, progress, polish), doubt=found.doubt)
-        if other.certified > found.certified:
-            found, moment, temper = other, unweighted, Tempering(0.0, 0.0)
-    certified = f"{found.certified} of {n} atoms are certified"
+            others = list(top_and_window(unweighted, r, known, rng, progress))
+        for other in others:
+            best = best.better(tried(other, other.atoms, 0.0))
+    certified = f"{best.proof.count} of {r} atoms are certified"
     reason = f"{certified}, more samples are left to the refinement" if share < 1 else f"all there are, {certified}"
-    return Spectral(found, moment, rows, n, "given", rows.shape[0], reason, chosen, temper.beta)
+    return replace(best, rows=rows, samples=rows.shape[0], reason=reason)
 
 
-def cloud_of(data: Samples, frame: Frame, rows: np.ndarray, most: int | None = None) -> Cloud:
-    """Some rows in whitened coordinates, in random order; the first ``most`` of them."""
-    place = row_hash(rows)
-    order = np.argsort(place, kind="stable")[:most]
-    Z = data.whitened(rows[order], frame, np.float32)
-    return Cloud(Z, half_of(place[order]), data.weight(rows[order]))
-
-
-def plain_moment(data: Samples, frame: Frame, rows: np.ndarray) -> Halved:
-    """The fourth moment of some rows as they are, without weights that depend on them."""
-    cloud = cloud_of(data, frame, rows, 4 * GLANCE)
-    return ImplicitMoment(cloud.Z, cloud.half, cloud.weights)
+def plain_moment(evidence: Evidence) -> ImplicitMoment:
+    """The fourth moment of the evidence as it is."""
+    return ImplicitMoment(evidence.Z.astype(np.float32), evidence.half, evidence.weights)
 
 
 def moment_of(data: Samples, frame: Frame, rows: np.ndarray, weights: np.ndarray, form: str) -> Halved:
@@ -153,75 +220,46 @@ def moment_of(data: Samples, frame: Frame, rows: np.ndarray, weights: np.ndarray
     return ImplicitMoment(data.whitened(rows, frame, np.float32), half_of(row_hash(rows)), weights)
 
 
-@dataclass(frozen=True)
-class Polish:
-    """The orthogonal stage of the refinement, on one half of the samples alone: its best guess at the atoms."""
-
-    chunks: list[Chunk]
-    frame: Frame
-    n: int
-    rng: np.random.Generator
-
-    def __call__(self, half: int, B: np.ndarray) -> np.ndarray:
-        """Unit rows from the rows of ``B``, which the span of that half gave."""
-        mine = [chunk for chunk in self.chunks if chunk[0] == half]
-        start = complete(B, self.n, self.frame.dim, self.rng, mine[0][1])
-        forward, W = (from_numpy(x, mine[0][1]) for x in (self.frame.narrowed(start.T).forward, np.eye(self.n)))
-        (W,), _, _ = iterated(partial(statistics, mine), forward, POLISH_STEPS, orthogonal(W))
-        return to_numpy(W) @ start
-
-
-def top_or_window(
+def top_and_window(
     moment: Halved,
     n: int,
     known: np.ndarray,
     rng: np.random.Generator,
     progress: Any,
-    polish: Polish | None = None,
     *,
+    halves: bool = False,
     tight: bool = False,
-) -> Search:
-    """The top of the spectrum, or a window of it where that certifies more."""
-    found = search(moment, n, known, rng, progress, polish, tight=tight)
-    if 2 * found.certified < n and moment.effective.sum() >= WINDOW * moment.dim**2:
-        other = search_window(moment, n, known, rng, progress, polish)
-        if other is not None and 2 * other.certified >= n:
-            return other
-    return found
+) -> Iterator[Search]:
+    """The top of the spectrum, and a window of it where there are samples for one."""
+    yield search(moment, n, known, rng, progress, halves=halves, tight=tight)
+    if moment.effective.sum() >= WINDOW * moment.dim**2:
+        other = search_window(moment, n, known, rng, progress)
+        if other is not None:
+            yield other
 
 
 def choose_form(form: str, m: int, r: int, n: int, free: float) -> str:
     """``accumulated`` or ``implicit``, by operations and the bytes that are ``free``."""
     if form != "auto":
         return form
-    N, k, sweeps = packed_dim(r), n + 8, 5  # sweeps of each of three tensors, as measured
-    accumulated = m * N * N + 2 * 3 * sweeps * N * N * k  # the moment is symmetric: half of 2 m N^2
-    implicit = 2 * 4 * sweeps * m * N * k  # all samples once for the whole, once for the halves
+    N, k, sweeps = packed_dim(r), n + 8, 5  # sweeps, as measured
+    accumulated = m * N * N + 2 * sweeps * N * N * k  # the moment is symmetric: half of 2 m N^2
+    implicit = 4 * sweeps * m * N * k
     return "accumulated" if free > 4 * 8 * N * N and accumulated <= implicit else "implicit"
 
 
-def counted(spectral: Spectral, known: np.ndarray, rng: np.random.Generator) -> Spectral:
-    """The number of atoms, when it is not given: as many as are certified, if their own span certifies them again."""
-    found, r = spectral.found, spectral.rank
-    n = found.certified
+def counted(spectral: Spectral, moment: Halved, known: np.ndarray, rng: np.random.Generator) -> Spectral:
+    """The number of atoms, when it is not given: as many as are certified, if what is beside them looks Gaussian."""
+    r, proof = spectral.rank, spectral.proof
+    n = proof.count
     if n == r:
         return replace(spectral, rank_reason=f"as many as dimensions, {r}, and all are certified")
-    # As many as are certified; or as the spectrum has before its sharpest drop, for noise in the span hides atoms.
-    sizes = np.abs(found.spectrum[:r])
-    rounding = 1e-12 * np.max(sizes, initial=1.0)
-    sharpest = int(np.argmax(sizes[:-1] / np.maximum(sizes[1:], rounding))) + 1 if sizes.shape[0] > 1 else 1
-    for k in sorted({n, sharpest}, reverse=True):
-        if not max(1, known.shape[0]) <= k < r:
-            continue
-        again = replace(search(spectral.moment, k, known, rng), plain=found.plain)
-        # Weights hide what few long samples make: the others have to look Gaussian without them as well.
-        if (
-            again.certified == k
-            and rest_is_gaussian(spectral.moment, again.atoms, rng)
-            and (found.plain is None or rest_is_gaussian(found.plain(), again.atoms, rng))
-        ):
-            reason = f"{named(k, 'certified atom')} in {r} directions, the others look Gaussian"
-            return replace(spectral, found=again, rank=k, rank_reason=reason)
+    keep = proof.certified
+    keep[: known.shape[0]] = True
+    rows = np.flatnonzero(keep)
+    if 0 < rows.shape[0] < r and rest_is_gaussian(moment, spectral.axes[rows], rng):
+        reason = f"{named(n, 'certified atom')} in {r} directions, the others look Gaussian"
+        return replace(spectral, axes=spectral.axes[rows], proof=proof.at(rows), rank_reason=reason)
     return replace(spectral, rank_reason=f"as many as dimensions, {r}; certified: {n}")
 
 
@@ -250,16 +288,3 @@ def is_noise(moment: Halved, axes: np.ndarray) -> bool:
     norm = array_namespace(X).linalg.matrix_norm
     error = float(norm(first.apply(X) - second.apply(X))) / 2
     return float(norm(whole.apply(X))) <= GAUSSIAN * error
-
-
-def complete(B: np.ndarray, n: int, r: int, rng: np.random.Generator, like: Array = None) -> np.ndarray:
-    """``n`` orthonormal rows ``(n, r)``: those closest to ``B (m, r)``, and random ones for what is missing.
-
-    Computed where ``like`` lies, if it is given.
-    """
-    B = B[:n]
-    if B.shape[0] < n:
-        noise = rng.standard_normal((n - B.shape[0], r))
-        basis = np.linalg.qr(np.concatenate((B, noise)).T)[0].T
-        B = np.concatenate((B, basis[B.shape[0] :]))
-    return polar(B) if like is None else to_numpy(polar(from_numpy(B, like)))

@@ -6,6 +6,7 @@ import numpy as np
 
 from quartic._arrays import Array, from_numpy, take_rows, to_numpy
 from quartic.algorithms.temper import effective
+from quartic.evidence.parts import Evidence
 from quartic.frame import Frame, inverse_root
 from quartic.moments import FourthMoment, cumulant_of
 from quartic.tensors import FourTensor, SampleTensor, Sum
@@ -78,6 +79,12 @@ class Rewhitened:
         """The coordinates, and the mean of all samples."""
         old = self.moment.frame
         return old.completed(old.mean + self.shift @ old.backward, self.root)
+
+    @property
+    def evidence(self) -> Evidence:
+        """The rows that were kept, in these coordinates."""
+        kept = self.moment.kept
+        return Evidence.of_rows((kept.Z - self.shift) @ self.root, kept.index, kept.weights, self.moment.count)
 
     def covariance(self, half: int | None = None) -> np.ndarray:
         """Covariance ``(r, r)`` of one half, or of all samples: the identity, for all."""

@@ -47,6 +47,8 @@ SOURCES = ("file", "key", "from_moments", "scheduler", "workers", "memory", "che
 STAGES = {  # of a fit, in words
     "trim": "looking for gross samples",
     "covariance": "whitening the samples",
+    "evidence": "drawing samples for the proof",
+    "certify": "proving",
     "moment": "taking fourth moments",
     "search": "searching the spectrum",
     "untangle": "untangling correlated atoms, {} certified",

@@ -1,0 +1,6 @@
+"""The proof on samples: from candidates and evidence to certificates, and to reasons where there is none."""
+
+from quartic.certify.doubts import Basis, Doubt, Reason
+from quartic.certify.proof import Candidates, Proof, certify, unproven
+
+__all__ = ["Basis", "Candidates", "Doubt", "Proof", "Reason", "certify", "unproven"]

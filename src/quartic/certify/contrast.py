@@ -1,0 +1,241 @@
+r"""What a frame of axes leaves odd: the statistics of a contrast, with their standard errors.
+
+Let ``s_i`` be the signals of orthonormal axes, ``psi`` an odd score, ``v_i`` their variances, ``C`` their covariance.
+
+    kurtosis     k_i   = E[psi(s_i) s_i] - E[psi'(s_i)] v_i            0 for a Gaussian signal
+    offset       o_ij  = E[psi(s_i) s_j] - E[psi'(s_i)] C_ij           0 for right axes
+    stiffness    S_ij  = k_i - E[psi'(s_i) (s_j^2 - v_j)]              -d o_ij / d(angle) when i turns towards j
+    coupling     k_i - S_ij                                            0 for independent signals, k_i on a sphere
+    dependence   c_ij  = E[phi(s_i) (s_j^2 - v_j)],  phi = psi(s)/s    0 for independent signals
+    remainder    E[phi(s_i) s_j s_k] - E[phi(s_i)] C_jk, j != k        0 for right axes; only its energy is kept
+
+For ``psi = s^3`` these are the fourth cumulants, ``kappa_iiii``, ``kappa_iiij``, ``kappa_i - 3 c_ij``, ``c_ij`` and
+``kappa_iijk``, and ``T(u_i u_i')`` is made of them.  *Right axes* are those of independent sources, whatever their
+laws, or of sources whose signs are independent given their magnitudes: then ``o`` and the remainder vanish for every
+odd ``psi``.  In a plane in which the law is the same in all directions ``o`` vanishes at every angle, and so does
+``S``, for every ``psi``.  So ``o_ij / S_ij`` is the angle by which axis ``i`` is off towards ``j``, to first order, and
+a plane in which ``S`` may be zero has no axes.
+
+``psi = tanh`` has a bounded influence and errs far less for most laws; the cube sees what is far from the bulk.
+Standard errors are those of the influence of a sample, with the covariance and the mean as they are estimated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from quartic._arrays import pack_rank_one, packed_dim
+
+Score = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]  # psi, its derivative, and psi(y) / y
+
+BLOCK = 1 << 22  # numbers of packed features at a time
+
+
+def cube(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``y^3``."""
+    square = y * y
+    return square * y, 3 * square, square
+
+
+def tanh(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``tanh``."""
+    psi = np.tanh(y)
+    near = np.abs(y) < 1e-4  # where the quotient is 1 to rounding
+    return psi, 1 - psi * psi, np.where(near, 1.0, psi / np.where(near, 1.0, y))
+
+
+@cache
+def gaussian_error(score: Score) -> float:
+    """Standard deviation of the influence of a standard Gaussian sample on the kurtosis: ``sqrt(24)`` for the cube."""
+    y, w = np.polynomial.hermite_e.hermegauss(100)
+    w = w / np.sum(w)
+    psi, slope, _ = score(y)
+    influence = psi * y - (w @ slope) * y * y - slope
+    return float(np.sqrt(w @ influence**2 - (w @ influence) ** 2))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Estimates and their standard errors, of one shape."""
+
+    value: np.ndarray
+    error: np.ndarray
+
+    def __and__(self, other: Figure) -> Figure:
+        """The mean of two independent ones."""
+        return Figure((self.value + other.value) / 2, np.hypot(self.error, other.error) / 2)
+
+    def surely_beyond(self, size: np.ndarray | float, errors: float) -> np.ndarray:
+        """Where the magnitude exceeds ``size`` by so many standard errors."""
+        return np.abs(self.value) - errors * self.error > size
+
+    def surely_within(self, size: np.ndarray | float, errors: float) -> np.ndarray:
+        """Where the magnitude is below ``size`` by so many standard errors."""
+        return np.abs(self.value) + errors * self.error <= size
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """The figures of one score, for ``r`` axes.
+
+    Attributes
+    ----------
+    kurtosis, shape : Figure of shape (r,)
+        ``k_i``, and in units of the signal's own spread.
+    gaussian : ndarray of shape (r,)
+        The standard error of ``k_i`` if the signal is Gaussian.
+    offset, stiffness, coupling, dependence : Figure of shape (r, r)
+        Row ``i`` measured with the weights of axis ``i``.
+    harmonics : tuple of two Figures of shape (r, r)
+        ``S_ij + S_ji`` and ``S_ij - S_ji``: for the cube the fourth and the second harmonic of the kurtosis in a plane.
+    skewness : Figure of shape (r, r)
+        ``E[s_i^2 s_j]``; on the diagonal ``E[s_i^3]``.
+    remainder : Figure of shape (r,)
+        Energy of the entries ``j != k``, both other than ``i``; the error is what noise adds to it on average.
+    """
+
+    kurtosis: Figure
+    shape: Figure
+    gaussian: np.ndarray
+    offset: Figure
+    stiffness: Figure
+    coupling: Figure
+    harmonics: tuple[Figure, Figure]
+    dependence: Figure
+    skewness: Figure
+    remainder: Figure
+
+    def sharp(self, errors: float) -> np.ndarray:
+        """Which signals are not Gaussian: kurtosis beyond so many of the errors that it has if they are."""
+        return np.abs(self.kurtosis.value) > errors * np.minimum(self.kurtosis.error, self.gaussian)
+
+    def __and__(self, other: Contrast) -> Contrast:
+        """From two independent parts of the samples."""
+        names = [f.name for f in fields(self) if f.name not in ("harmonics", "gaussian")]
+        both: dict[str, Any] = {name: getattr(self, name) & getattr(other, name) for name in names}
+        both["harmonics"] = tuple(a & b for a, b in zip(self.harmonics, other.harmonics, strict=True))
+        both["gaussian"] = np.hypot(self.gaussian, other.gaussian) / 2
+        # Energies: means of both, for they are no signed figures.
+        energy = Figure(
+            (self.remainder.value + other.remainder.value) / 2, (self.remainder.error + other.remainder.error) / 2
+        )
+        return Contrast(**{**both, "remainder": energy})
+
+
+def measure(S: np.ndarray, W: np.ndarray, score: Score, *, remainder: bool = True) -> Contrast:
+    """The figures of signals ``S (m, r)``.
+
+    Parameters
+    ----------
+    S : ndarray of shape (m, r)
+    W : ndarray of shape (m, r) or (m, 1)
+        Weights of the samples, of each axis or of all; columns sum to 1.
+    score : callable
+    remainder : bool
+        Whether its energy is wanted, which costs most.
+    """
+    squares = S * S
+    fourths = squares * squares
+    V = W.T @ squares  # (r or 1, r): variances under the weights of each axis
+    own = V[0] if W.shape[1] == 1 else np.diagonal(V).copy()
+    spread = np.sqrt(np.where(own > 0, own, 1.0))
+    psi, slope, phi = score(S / spread)
+    slope, phi = slope / spread, phi / spread
+    W2 = W * W
+
+    def mean(X: np.ndarray) -> np.ndarray:
+        return np.asarray(np.sum(W * X, axis=0))
+
+    def against_squares(X: np.ndarray) -> Figure:
+        """``E[x_i (s_j^2 - v_j)]`` for centred ``x (m, r)``."""
+        Y = W2 * X * X
+        variance = Y.T @ fourths - 2 * V * (Y.T @ squares) + V * V * np.sum(Y, axis=0)[:, None]
+        # Of rare events none may have been seen yet: one more sample, in which both are active.
+        unseen = np.sum(W2, axis=0)[:, None] * _when_active(X, W)[:, None] * _when_active(squares - own, W)
+        return Figure((W * X).T @ squares, np.sqrt(np.maximum(variance, 0.0) + unseen**2))
+
+    steep = mean(slope)
+    k = mean(psi * S) - steep * own
+    K = psi * S - steep * squares - slope * own  # influence of a sample on k
+    K = K - mean(K)
+    k_error = np.sqrt(np.sum(W2 * K * K, axis=0))
+    H = psi - steep * S - mean(psi)
+    offset = Figure(
+        (W * psi).T @ S - steep[:, None] * ((W * S).T @ S), np.sqrt(np.maximum((W2 * H * H).T @ squares, 0.0))
+    )
+    D = slope - steep
+    softer = against_squares(D)
+    Y = W2 * K * D
+    shared = Y.T @ squares - V * np.sum(Y, axis=0)[:, None]
+    S_ij = k[:, None] - softer.value
+    variance = np.maximum(k_error[:, None] ** 2 - 2 * shared + softer.error**2, 0.0)
+    stiffness = Figure(S_ij, np.sqrt(variance))
+    # E[(K_i - D_i q_j)(K_j - D_j q_i)], with q = s^2 - v
+    K_w, D_w, q = W * K, W * D, squares - own
+    crossed = (K_w * q).T @ D_w
+    covariance = K_w.T @ K_w - crossed - crossed.T + (D_w * q).T @ (D_w * q)
+    harmonics = (
+        Figure(S_ij + S_ij.T, np.sqrt(np.maximum(variance + variance.T + 2 * covariance, 0.0))),
+        Figure(S_ij - S_ij.T, np.sqrt(np.maximum(variance + variance.T - 2 * covariance, 0.0))),
+    )
+    P = phi - mean(phi)
+    skew = (W * squares).T @ S
+    cubes = squares * S - 3 * own * S - np.diagonal(skew)
+    skew_error = np.sqrt(np.maximum((W2 * (squares - own) ** 2).T @ squares, 0.0))
+    np.fill_diagonal(skew_error, np.sqrt(np.sum(W2 * cubes * cubes, axis=0)))
+    energy = Figure(np.zeros_like(k), np.zeros_like(k))
+    if remainder:
+        beside = np.sum(squares, axis=1, keepdims=True) - squares
+        pairs = beside * beside - (np.sum(fourths, axis=1, keepdims=True) - fourths)  # sum of s_j^2 s_k^2, j != k != i
+        energy = Figure(_energy(S, W * P), np.sum(W2 * P * P * np.maximum(pairs, 0.0), axis=0))
+    return Contrast(
+        kurtosis=Figure(k, k_error),
+        shape=Figure(k / spread, k_error / spread),
+        gaussian=spread * (gaussian_error(score) * np.sqrt(np.sum(W2, axis=0))),
+        offset=offset,
+        stiffness=stiffness,
+        coupling=softer,
+        harmonics=harmonics,
+        dependence=against_squares(P),
+        skewness=Figure(skew, skew_error),
+        remainder=energy,
+    )
+
+
+def offsets(S: np.ndarray, W: np.ndarray, score: Score) -> tuple[np.ndarray, np.ndarray]:
+    """Offset and stiffness ``(r, r)`` alone, without errors: what a Newton step needs; see :func:`measure`."""
+    squares = S * S
+    own = np.sum(W * squares, axis=0)
+    spread = np.sqrt(np.where(own > 0, own, 1.0))
+    psi, slope, _ = score(S / spread)
+    slope = slope / spread
+    steep = np.sum(W * slope, axis=0)
+    k = np.sum(W * psi * S, axis=0) - steep * own
+    offset = (W * psi).T @ S - steep[:, None] * ((W * S).T @ S)
+    return offset, k[:, None] - (W * (slope - steep)).T @ squares
+
+
+def _when_active(X: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """``E x^2 / E |x|`` of the columns of ``X (m, r)``: the size of a variable that is mostly small, when it is not."""
+    first = np.sum(W * np.abs(X), axis=0)
+    return np.asarray(np.sum(W * X * X, axis=0) / np.where(first > 0, first, 1.0))
+
+
+def _energy(S: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """``sum_(j != k, both != i) (sum_s x_i s_j s_k)^2`` for ``X (m, r)``: one product with packed features."""
+    m, r = S.shape
+    total = np.zeros((packed_dim(r), r))
+    size = max(1, BLOCK // packed_dim(r))
+    for first in range(0, m, size):
+        rows = slice(first, first + size)
+        total += pack_rank_one(S[rows]) @ X[rows]
+    with_own = (X * S).T @ S
+    np.fill_diagonal(with_own, 0.0)
+    # Packing is an isometry: the whole of each matrix, without its diagonal and its row and column i.
+    whole = np.sum(total * total, axis=0) - np.sum((X.T @ (S * S)) ** 2, axis=1)
+    return np.maximum(whole - 2 * np.sum(with_own * with_own, axis=1), 0.0)

@@ -1,0 +1,62 @@
+"""Why an atom is not certified, and what a certificate rests on: as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class Reason(Enum):
+    """Why an atom is not certified; the value is what is said of it."""
+
+    NO_SAMPLES = "no samples were kept to prove it with"
+    FEW_SAMPLES = "too few samples for two halves of them to say anything"
+    GAUSSIAN = "its signal may be Gaussian"
+    NO_AXES = "the samples do not tell it from other directions of a plane"
+    RIVAL = "another reading of the samples in a plane is not excluded"
+    UNSTABLE = "the two halves of the samples give different directions"
+    GROUP = "an atom that it occurs together with is not certified"
+    INACCURATE = "it is not known to be nearer to one atom than to all others"
+    CONTRADICTED = "it does not fit to the others that claim to be certified"
+
+
+class Basis(Enum):
+    """What a certificate assumes of the sources; the value is what is said of it."""
+
+    INDEPENDENCE = "independent sources"
+    SIGNS = "signs that are independent given the magnitudes, and few active atoms in samples of small norm"
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Why an atom is not certified.
+
+    Attributes
+    ----------
+    reason : Reason
+    other : int or None
+        The axis that spans the plane in question together with this one, where it is about a plane.
+    found, needed : float
+        The figure that decided, and the one that would have done.
+    """
+
+    reason: Reason
+    other: int | None = None
+    found: float = 0.0
+    needed: float = 0.0
+
+    def plain(self) -> list[Any]:
+        """As a file holds it; ``Doubt.restored`` is the way back."""
+        return [self.reason.name, self.other, float(self.found), float(self.needed)]
+
+    @classmethod
+    def restored(cls, plain: list[Any] | None) -> Doubt | None:
+        """From a file."""
+        return None if plain is None else cls(Reason[plain[0]], *plain[1:])
+
+    def __str__(self) -> str:
+        where = "" if self.other is None else f" (with {self.other}"
+        figures = f"{self.found:.2g} found, {self.needed:.2g} needed" if self.needed else ""
+        joined = ": ".join(part for part in (where, figures) if part) if where else (f" ({figures}" if figures else "")
+        return self.reason.value + (joined + ")" if joined else "")

@@ -1,0 +1,280 @@
+"""The one proof on samples: what it bounds, what it refuses, and that its fast sums are what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from quartic import SpectralDictionaryLearning, SpectralICA
+from quartic.algorithms.recover import polar
+from quartic.certify import Basis, Candidates, Reason, certify
+from quartic.certify.contrast import cube, gaussian_error, measure, offsets, tanh
+from quartic.certify.readings import bounded_correlations, small_norms
+from quartic.datasets import nice_samples
+from quartic.evidence import Evidence
+from quartic.evidence.kept import MOST, Kept
+from quartic.propose.fixed_point import fixed_point, optimum
+
+QUIET = pytest.mark.filterwarnings("ignore::quartic.DecompositionWarning")
+
+
+def white(S):
+    """Sources ``(m, r)`` in whitened coordinates, and their axes there: unit rows."""
+    S = S - np.mean(S, axis=0)
+    values, V = np.linalg.eigh(S.T @ S / S.shape[0])
+    root = (V / np.sqrt(values)) @ V.T
+    axes = root / np.linalg.norm(root, axis=1, keepdims=True)
+    return S @ root, axes
+
+
+def evidence(Z):
+    m = Z.shape[0]
+    return Evidence.of_rows(Z, np.arange(m), np.ones(m), m)
+
+
+def proven(S, seed=0):
+    """What is proven of the fixed point of sources ``(m, r)``, and the squared correlation with the nearest of them."""
+    Z, axes = white(S)
+    some = evidence(Z)
+    U, halves = fixed_point(some, np.random.default_rng(seed))
+    return certify(Candidates(U, halves), some), np.max((U @ axes.T) ** 2, axis=1)
+
+
+def block(rng, m, k, together, p=0.1, magnitudes=np.ones):
+    active = (rng.random((m, 1)) < p / together) & (rng.random((m, k)) < together)
+    return active * rng.choice([-1.0, 1.0], (m, k)) * magnitudes((m, k))
+
+
+class TestContrast:
+    @pytest.mark.parametrize("local", [False, True])
+    @pytest.mark.parametrize("score", [cube, tanh])
+    def test_literally(self, rng, score, local):
+        m, r = 60, 4
+        S = rng.laplace(size=(m, r))
+        W = rng.random((m, r if local else 1))
+        W /= np.sum(W, axis=0)
+        got = measure(S, W, score)
+        full = np.broadcast_to(W, (m, r))
+        for i in range(r):
+            w = full[:, i]
+            s, v = S[:, i], w @ S**2
+            spread = np.sqrt(v[i])
+            psi, slope, phi = score(s / spread)
+            slope, phi = slope / spread, phi / spread
+            k = w @ (psi * s) - (w @ slope) * v[i]
+            assert got.kurtosis.value[i] == pytest.approx(k)
+            rest = 0.0
+            for j in range(r):
+                t = S[:, j]
+                assert got.offset.value[i, j] == pytest.approx(w @ (psi * t) - (w @ slope) * (w @ (s * t)))
+                coupling = w @ (slope * (t**2 - v[j]))
+                assert got.stiffness.value[i, j] == pytest.approx(k - coupling)
+                assert got.dependence.value[i, j] == pytest.approx(w @ (phi * (t**2 - v[j])))
+                others = [x for x in range(r) if x not in (i, j)] if j != i else []
+                rest += sum((w @ (phi * t * S[:, x]) - (w @ phi) * (w @ (t * S[:, x]))) ** 2 for x in others)
+            assert got.remainder.value[i] == pytest.approx(rest, rel=1e-9, abs=1e-12)
+        for ours, fast in zip((got.offset.value, got.stiffness.value), offsets(S, full, score), strict=True):
+            np.testing.assert_allclose(ours, fast, atol=1e-12)
+
+    def test_of_the_cube_they_are_cumulants(self, rng):
+        m, r = 500, 3
+        S = rng.laplace(size=(m, r)) @ rng.standard_normal((r, r))
+        S -= np.mean(S, axis=0)
+        C = S.T @ S / m
+        got = measure(S, np.full((m, 1), 1 / m), cube)
+        T = np.einsum("sa,sb,sc,sd->abcd", S, S, S, S) / m
+        T -= np.einsum("ab,cd->abcd", C, C) + np.einsum("ac,bd->abcd", C, C) + np.einsum("ad,bc->abcd", C, C)
+        spread = np.diagonal(C) ** 1.5  # psi is of the signal in units of its own spread
+        np.testing.assert_allclose(got.kurtosis.value, np.einsum("iiii->i", T) / spread)
+        np.testing.assert_allclose(got.offset.value * spread[:, None], np.einsum("iiij->ij", T), atol=1e-9)
+
+    @pytest.mark.parametrize("score", [cube, tanh])
+    @pytest.mark.parametrize("name", ["kurtosis", "offset", "stiffness", "dependence"])
+    def test_standard_errors_are_those_of_repetitions(self, seed, score, name):
+        """Whitened afresh each time, as they are used."""
+        rng = np.random.default_rng(seed)
+        m, r, repeats = 1000, 3, 200
+        figures = [
+            getattr(measure(white(rng.uniform(-1, 1, (m, r)))[0], np.full((m, 1), 1 / m), score, remainder=False), name)
+            for _ in range(repeats)
+        ]
+        spread = np.std([figure.value for figure in figures], axis=0)
+        error = np.median([figure.error for figure in figures], axis=0)
+        mask = np.ones_like(spread, dtype=bool) if spread.ndim == 1 else ~np.eye(r, dtype=bool)
+        ratio = (error / spread)[mask]
+        assert np.all(ratio > 0.8)  # cautious: that samples are whitened by themselves takes a part of the error
+        assert np.all(ratio < 4)
+
+    def test_gaussian_error(self):
+        assert gaussian_error(cube) == pytest.approx(np.sqrt(24))
+
+    @pytest.mark.parametrize("radius", [1.0, None])
+    def test_no_stiffness_in_a_plane_without_axes(self, seed, radius):
+        rng = np.random.default_rng(seed)
+        angle = rng.uniform(0, 2 * np.pi, 20_000)
+        size = np.ones(20_000) if radius else rng.exponential(size=20_000)
+        S = np.stack((np.cos(angle), np.sin(angle)), axis=1) * size[:, None]
+        for score in (cube, tanh):
+            got = measure(S, np.full((20_000, 1), 1 / 20_000), score)
+            assert np.all(got.sharp(10))
+            for harmonic in got.harmonics:
+                assert abs(harmonic.value[0, 1]) < 5 * harmonic.error[0, 1]
+
+
+class TestReadings:
+    def test_small_norms_have_the_opposite_sign_in_turned_axes(self, seed):
+        S = block(np.random.default_rng(seed), 5000, 2, 0.8)
+        turned = S @ np.array([[1, 1], [1, -1]]) / np.sqrt(2)
+        assert small_norms(S)[0][2, 0, 1] > 3
+        assert small_norms(turned)[0][2, 0, 1] < -3
+
+    def test_what_is_active_together_is_so_in_any_axes(self, seed):
+        """Where fourth cumulants of the turned axes cancel: Pr[j | i] = 1 - 2 p."""
+        S = block(np.random.default_rng(seed), 20_000, 2, 0.8, 0.1, lambda shape: np.full(shape, 1.0))
+        turned = S @ np.array([[1, 1], [1, -1]]) / np.sqrt(2)
+        Z = turned / np.std(turned, axis=0)
+        k, c = np.mean(Z**4, axis=0) - 3, np.mean(Z[:, 0] ** 2 * Z[:, 1] ** 2) - 1
+        assert np.all(k > 0.5)
+        assert abs(c) < 0.1 * np.min(k) + 0.2
+        assert bounded_correlations(Z)[0, 1] > 0.1
+
+
+class TestCertify:
+    @pytest.mark.parametrize("law", ["laplace", "uniform", "exponential", "signs", "sparse", "t"])
+    def test_independent_sources(self, seed, law):
+        rng = np.random.default_rng(seed)
+        draw = {
+            "laplace": lambda shape: rng.laplace(size=shape),
+            "uniform": lambda shape: rng.uniform(-1, 1, shape),
+            "exponential": lambda shape: rng.exponential(size=shape),
+            "signs": lambda shape: rng.choice([-1.0, 1.0], shape),
+            "sparse": lambda shape: rng.standard_normal(shape) * (rng.random(shape) < 0.2),
+            "t": lambda shape: rng.standard_t(3, shape),
+        }[law]
+        proof, truth = proven(draw((20_000, 5)), seed)
+        assert np.all(proof.certified)
+        assert np.all(proof.bounds <= truth)
+        assert proof.doubts == (None,) * 5
+        assert set(proof.bases) == {Basis.INDEPENDENCE}
+
+    def test_few_samples_say_why(self, rng):
+        proof, _ = proven(rng.laplace(size=(30, 6)))
+        assert {doubt.reason for doubt in proof.doubts} == {Reason.FEW_SAMPLES}
+
+    def test_gaussian_directions_take_no_certificate_from_the_others(self, seed):
+        rng = np.random.default_rng(seed)
+        S = np.concatenate((rng.uniform(-1, 1, (20_000, 3)), rng.standard_normal((20_000, 3))), axis=1)
+        proof, truth = proven(S, seed)
+        assert proof.count == 3
+        assert np.all(truth[proof.certified] > 0.99)
+        assert {doubt.reason for doubt in proof.doubts if doubt} <= {Reason.GAUSSIAN, Reason.NO_AXES}
+
+    @pytest.mark.parametrize("kind", ["circle", "disc", "t"])
+    def test_planes_without_axes(self, seed, kind):
+        rng = np.random.default_rng(seed)
+        m = 10_000
+        plane = rng.standard_normal((m, 2))
+        plane /= np.linalg.norm(plane, axis=1, keepdims=True)
+        plane *= {"circle": 1.0, "disc": np.sqrt(rng.random((m, 1))), "t": rng.standard_t(5, (m, 1))}[kind]
+        proof, _ = proven(np.concatenate((plane, rng.laplace(size=(m, 3))), axis=1), seed)
+        inside = np.sum((proof.axes[:, :2]) ** 2, axis=1) > 0.5
+        assert np.sum(inside) == 2
+        assert not np.any(proof.certified & inside)
+        assert np.all(proof.certified[~inside])  # what has no axes takes no certificate from the others
+
+    @pytest.mark.parametrize("magnitudes", ["constant", "uniform"])
+    @pytest.mark.parametrize("k", [2, 3])
+    @pytest.mark.parametrize("together", [0.5, 0.8, 0.95])
+    def test_sums_of_atoms_that_occur_together_are_never_certified(self, seed, k, together, magnitudes):
+        """Whatever proposes them: here the fixed point, and the turned axes themselves."""
+        rng = np.random.default_rng(seed)
+        size = np.ones if magnitudes == "constant" else lambda shape: rng.uniform(0.5, 1.5, shape)
+        Z, axes = white(np.concatenate([block(rng, 6000, k, together, magnitudes=size) for _ in range(2)], axis=1))
+        some = evidence(Z)
+        U, halves = fixed_point(some, rng)
+        turn = np.eye(2 * k)
+        turn[:2, :2] = np.array([[1, 1], [1, -1]]) / np.sqrt(2)
+        for proof in (certify(Candidates(U, halves), some), certify(Candidates(turn @ polar(axes)), some)):
+            truth = np.max((proof.axes @ axes.T) ** 2, axis=1)
+            assert np.all(proof.bounds <= truth)
+
+    def test_atoms_that_occur_together_rest_on_signs(self, seed):
+        Z, axes = white(block(np.random.default_rng(seed), 20_000, 3, 0.6))
+        proof = certify(Candidates(polar(axes)), evidence(Z))
+        assert np.all(proof.certified)
+        assert set(proof.bases) == {Basis.SIGNS}
+        assert np.all(proof.tangled)
+
+    def test_what_it_proves_of_other_rows(self, seed):
+        rng = np.random.default_rng(seed)
+        proof, _ = proven(rng.laplace(size=(20_000, 4)), seed)
+        same = proof.about(proof.axes)
+        np.testing.assert_allclose(same.bounds, proof.bounds, atol=1e-12)
+        off = proof.about(polar(proof.axes + 0.1 * rng.standard_normal((4, 4))))
+        assert np.all(off.bounds < proof.bounds)
+        both = proof.about(proof.axes[[0, 0, 1, 2]])  # one axis twice
+        assert both.doubts[0].reason is both.doubts[1].reason is Reason.CONTRADICTED
+
+    def test_a_half_is_whitened_by_itself(self, seed):
+        """Otherwise the iteration ends anywhere: the error of the covariance is larger than what it looks for."""
+        rng = np.random.default_rng(seed)
+        Z, axes = white(rng.uniform(-1, 1, (600, 8)))
+        B = optimum(evidence(Z).part(0), polar(rng.standard_normal((8, 8))))
+        assert np.min(np.max((B @ axes.T) ** 2, axis=1)) > 0.9
+
+
+class TestKept:
+    def test_the_same_however_the_rows_come(self, rng):
+        m = 2 * MOST
+        Z, w = rng.standard_normal((m, 2)), rng.random(m)
+        index = np.arange(m)
+        whole = Kept.none(2).with_rows(Z, index, w)
+        parts = Kept.none(2)
+        for rows in np.array_split(rng.permutation(m), 7):
+            parts = parts.with_rows(Z[rows], index[rows], w[rows])
+        assert whole.index.shape == (MOST,)
+        for name in ("Z", "index", "weights"):
+            np.testing.assert_array_equal(getattr(whole, name), getattr(parts, name))
+
+
+@QUIET
+class TestPaths:
+    """Every path goes through the same proof."""
+
+    def fitted(self, Y, path):
+        model = SpectralDictionaryLearning(refine=path != "moments")
+        if path == "partial_fit":
+            for batch in np.array_split(Y, 3):
+                model.partial_fit(batch)
+            return model
+        return model.fit(Y)
+
+    @pytest.mark.parametrize("path", ["fit", "moments", "partial_fit"])
+    @pytest.mark.parametrize("k", [2, 3])
+    def test_blocks(self, seed, path, k):
+        data = nice_samples(8000, 6, supports="blocks", group=k, cooccurrence=0.8, random_state=seed)
+        model = self.fitted(data.samples, path)
+        A, C = data.components, np.cov(data.samples, rowvar=False)
+        F, G = np.linalg.solve(C, A.T), np.linalg.solve(C, model.components_.T)
+        scale = np.outer(np.sum(A.T * F, axis=0), np.sum(model.components_.T * G, axis=0))
+        truth = np.max((A @ G) ** 2 / scale, axis=0)
+        assert np.all(model.certificates_ <= truth + 1e-9)
+        assert [doubt is None for doubt in model.doubts_] == model.certified_.tolist()
+
+    def test_moments_without_rows_certify_nothing(self, seed):
+        data = nice_samples(4000, 4, random_state=seed)
+        model = SpectralDictionaryLearning(4).partial_fit(data.samples)
+        assert np.all(model.certified_)
+        moment = model.moment_
+        moment.kept = Kept.none(4)
+        bare = SpectralDictionaryLearning(4).fit_moment(moment)
+        assert not np.any(bare.certified_)
+        assert {doubt.reason for doubt in bare.doubts_} == {Reason.NO_SAMPLES}
+
+    def test_reasons_are_kept_in_files(self, seed, tmp_path):
+        model = SpectralICA(4).fit(np.random.default_rng(seed).standard_normal((500, 4)))
+        model.save(tmp_path / "model.npz")
+        again = SpectralICA.load(tmp_path / "model.npz")
+        assert again.doubts_ == model.doubts_
+        assert again.bases_ == model.bases_
+        assert all(str(doubt) for doubt in model.doubts_)
