@@ -62,8 +62,8 @@ def top_of_cumulant(Y: np.ndarray, drawn: NiceSamples, seed: int, tempered: bool
     squares = data.squared_norms(rows, frame)
     weights = (tempering(squares) if tempered else Tempering(0.0, 0.0)).weights(squares)
     moment = moment_of(data, frame, rows, weights, choose_form("auto", len(Y), n, n, np.inf))
-    result = search(moment, n, np.zeros((0, n)), np.random.default_rng(seed))
-    return result.atoms @ frame.backward, result.certified
+    result = search(moment, n, np.zeros((0, n)), np.random.default_rng(seed), halves=True)
+    return result.atoms @ frame.backward, int(np.sum(result.likely > 0.5))
 
 
 def fit(Y: np.ndarray, drawn: NiceSamples, seed: int, temperature: float | None) -> Outcome:
