@@ -169,8 +169,6 @@ def draw(family: str, seed: int, *, law: str | None = None, shape: tuple[int, in
     m = int(np.exp(rng.uniform(np.log(300), np.log(20_000))))
     m, d = shape or (m, d)
     noise = "none" if family == "law" else str(rng.choice(NOISES))
-    if family == "sphere" and noise == "coloured":
-        noise = "white"  # or the plane has axes: those of the noise
     S, real, name = _sources(family, d, m, rng, law)
     S = S / np.std(S, axis=0)
     kind = rng.integers(2)

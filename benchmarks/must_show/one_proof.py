@@ -8,7 +8,7 @@ Cases are those of ``benchmarks/strangers.py``.  Parts, each with its bar:
 - ``pairs``: 500 pairs of calls on the same data (number given or not, seeds, row order, with and without refinement,
   ``partial_fit``, disjoint halves); no two certify axes that exclude each other, or complete sets that differ.
 - ``power``: the certified share of independent sources, law by law, no lower than what is kept in
-  ``benchmarks/results/must_show/one_proof_before.json`` (``--before`` measured that, on the version before).
+  ``benchmarks/results/before/one_proof.json`` (``--before`` measured that, on the version before).
 - ``two_laws``: uniform beside logistic, signs beside Cauchy, exponential beside Laplace, d = 8, m = 20,000, 20 seeds,
   number given and not; every source certified.
 """
@@ -27,7 +27,7 @@ from benchmarks import report, strangers
 SLACK = 1e-9  # rounding of a correlation
 PARTS = ("wrong", "paths", "pairs", "power", "two_laws")
 SKEWED = ("exponential", "gamma", "log-normal")
-BEFORE = report.RESULTS / "must_show" / "one_proof_before.json"
+BEFORE = report.RESULTS / "before" / "one_proof.json"
 
 
 def fit(case, seed, *, given=False, path="fit", rows=None, **options):
@@ -68,22 +68,25 @@ def one(job):
     return {"part": part, "seed": seed, "options": options, **row, "seconds": time.perf_counter() - start}
 
 
-def jobs_of(part, count):
-    """The fits of a part."""
+def jobs_of(part, count, first=0):
+    """The fits of a part, from a seed on."""
     if part == "power":
         return [
             ("power", "law", seed, {"law": law, "given": bool(seed % 2), **extra})
-            for seed in range(count)
+            for seed in range(first, first + count)
             for law in strangers.LAWS
             for extra in ([{}, {"temperature": 0.0}] if law in SKEWED else [{}])
         ]
     families = strangers.FAMILIES
     if part == "wrong":
-        return [("wrong", families[k % len(families)], k, {"given": bool((k // 8) % 2)}) for k in range(count)]
+        return [
+            ("wrong", families[k % len(families)], k, {"given": bool((k // 8) % 2)})
+            for k in range(first, first + count)
+        ]
     paths = ("partial_fit", "moments")
     return [
         ("paths", families[k % len(families)], k, {"given": bool((k // 8) % 2), "path": paths[(k // 16) % 2]})
-        for k in range(count)
+        for k in range(first, first + count)
     ]
 
 
@@ -185,6 +188,7 @@ def main(argv=None):
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time (default 2)")
     parser.add_argument("--part", choices=PARTS, action="append", help="parts to run (default all)")
     parser.add_argument("--runs", type=int, help="fits of each part, instead of its own number")
+    parser.add_argument("--first", type=int, default=0, help="first seed: cases that nobody has seen (default 0)")
     parser.add_argument("--before", action="store_true", help="keep the power of this version as that to compare with")
     args = parser.parse_args(argv)
     if args.before:
@@ -198,7 +202,7 @@ def main(argv=None):
     bars, rows = report.Bars("one_proof" if len(parts) > 1 else f"one_proof_{parts[0]}", args), []
     for part in parts:
         if part in ("wrong", "paths"):
-            mine = list(run(jobs_of(part, counts[part]), args.jobs))
+            mine = list(run(jobs_of(part, counts[part], args.first), args.jobs))
             wrong, certified = sum(row["wrong"] for row in mine), sum(row["certified"] for row in mine)
             measured = f"{wrong} of {certified} certificates in {len(mine)} fits"
             bars.judge(f"{part}: no wrong certificate", wrong == 0, measured)
@@ -215,12 +219,15 @@ def main(argv=None):
             ]
             print(report.table([part, "fits", "atoms", "found", "certified", "wrong"], table))
         elif part == "pairs":
-            jobs = [(k, strangers.FAMILIES[k % 8], KINDS[(k // 8) % 6]) for k in range(counts[part])]
+            jobs = [
+                (k, strangers.FAMILIES[k % 8], KINDS[(k // 8) % 6])
+                for k in range(args.first, args.first + counts[part])
+            ]
             mine = list(several(pair, jobs, args.jobs))
             wrong = sum(row["wrong"] > 0 for row in mine)
             bars.judge("calls on the same data never exclude each other", wrong == 0, f"{wrong} of {len(mine)} pairs")
         elif part == "power":
-            mine = list(run(jobs_of(part, counts[part]), args.jobs))
+            mine = list(run(jobs_of(part, counts[part], args.first), args.jobs))
             before = json.loads(BEFORE.read_text(encoding="utf-8"))["shares"]
             now, lines = shares(mine), []
             rival = shares([{**row, "certified": row["certified"] + row["rival"]} for row in mine])
@@ -232,7 +239,12 @@ def main(argv=None):
                            f"rival not excluded {rival[law] - now[law]:.3f}", full_size=True)  # fmt: skip
             print(report.table(["law", "before", "before, plain", "now", "rival not excluded"], lines))
         else:
-            jobs = [(laws, seed, given) for laws in BESIDE for seed in range(counts[part]) for given in (False, True)]
+            jobs = [
+                (laws, seed, given)
+                for laws in BESIDE
+                for seed in range(args.first, args.first + counts[part])
+                for given in (False, True)
+            ]
             mine = list(several(two_laws, jobs, args.jobs))
             for laws in BESIDE:
                 some = [row for row in mine if row["case"] == " beside ".join(laws)]
