@@ -7,9 +7,9 @@ import pytest
 
 from quartic import SpectralDictionaryLearning, SpectralICA
 from quartic.algorithms.recover import polar
-from quartic.certify import Basis, Candidates, Reason, certify
+from quartic.certify import Basis, Candidates, Doubt, Proof, Reason, certify
 from quartic.certify.contrast import cube, gaussian_error, measure, offsets, tanh
-from quartic.certify.readings import bounded_correlations, small_norms
+from quartic.certify.readings import Limits, small_norms, together
 from quartic.datasets import nice_samples
 from quartic.evidence import Evidence
 from quartic.evidence.kept import MOST, Kept
@@ -121,12 +121,31 @@ class TestContrast:
                 assert abs(harmonic.value[0, 1]) < 5 * harmonic.error[0, 1]
 
 
+LAWS = {
+    "laplace": lambda rng, shape: rng.laplace(size=shape),
+    "uniform": lambda rng, shape: rng.uniform(-1, 1, shape),
+    "exponential": lambda rng, shape: rng.exponential(size=shape),
+    "signs": lambda rng, shape: rng.choice([-1.0, 1.0], shape),
+    "sparse": lambda rng, shape: rng.standard_normal(shape) * (rng.random(shape) < 0.2),
+    "t": lambda rng, shape: rng.standard_t(3, shape),
+}
+
+
 class TestReadings:
     def test_small_norms_have_the_opposite_sign_in_turned_axes(self, seed):
         S = block(np.random.default_rng(seed), 5000, 2, 0.8)
         turned = S @ np.array([[1, 1], [1, -1]]) / np.sqrt(2)
-        assert small_norms(S)[0][2, 0, 1] > 3
-        assert small_norms(turned)[0][2, 0, 1] < -3
+        limit = Limits.of(2, 7).norms
+        assert small_norms(S).small[0, 1] > limit
+        assert small_norms(turned).lowest[0, 1] < -limit
+
+    def test_the_smallest_norms_are_looked_at_first(self, seed):
+        """Magnitudes of 0.5 to 1.5, nearly always together: of all samples below a sixteenth most speak for the sum."""
+        rng = np.random.default_rng(seed)
+        S = block(rng, 60_000, 2, 0.95, 0.2, lambda shape: rng.uniform(0.5, 1.5, shape))
+        turned = small_norms(S @ np.array([[1, 1], [1, -1]]) / np.sqrt(2))
+        assert turned.all[0, 1] > 10
+        assert turned.lowest[0, 1] < -Limits.of(2, 7).norms
 
     def test_what_is_active_together_is_so_in_any_axes(self, seed):
         """Where fourth cumulants of the turned axes cancel: Pr[j | i] = 1 - 2 p."""
@@ -136,22 +155,35 @@ class TestReadings:
         k, c = np.mean(Z**4, axis=0) - 3, np.mean(Z[:, 0] ** 2 * Z[:, 1] ** 2) - 1
         assert np.all(k > 0.5)
         assert abs(c) < 0.1 * np.min(k) + 0.2
-        assert bounded_correlations(Z)[0, 1] > 0.1
+        assert together(Z)[0, 1]
+        assert together(S)[0, 1]
+
+    @pytest.mark.parametrize("law", ["laplace", "exponential", "signs", "sparse", "t"])
+    def test_independent_magnitudes_do_not_occur_together(self, seed, law):
+        assert not np.any(together(LAWS[law](np.random.default_rng(seed), (5000, 12))))
+
+    @pytest.mark.parametrize(("together_", "m"), [(0.95, 1217), (0.9, 693)])
+    def test_a_dozen_samples_of_one_atom_alone_are_seen(self, seed, together_, m):
+        """Nearly always together: sum and difference exclude each other, and look independent but for a few samples."""
+        S = block(np.random.default_rng(seed), m, 2, together_, 0.1, lambda shape: np.full(shape, 1.0))
+        alone = np.sum(np.sum(S != 0, axis=1) == 1)
+        found = together(S @ np.array([[1, 1], [1, -1]]) / np.sqrt(2))
+        assert found[0, 1] or alone < 6
+
+    def test_rest_is_gaussian_by_the_reasons(self):
+        axes, none = np.eye(3), np.zeros((3, 3), dtype=bool)
+        bases = (Basis.INDEPENDENCE,) * 3
+        gaussian, rival = Doubt(Reason.GAUSSIAN), Doubt(Reason.RIVAL)
+        bounds = np.array([0.9, 0.0, 0.0])
+        assert Proof(axes, bounds, (None, gaussian, gaussian), bases, none).rest_is_gaussian
+        assert not Proof(axes, bounds, (None, gaussian, rival), bases, none).rest_is_gaussian
+        assert not Proof(axes, 0 * bounds, (gaussian,) * 3, bases, none).rest_is_gaussian
 
 
 class TestCertify:
     @pytest.mark.parametrize("law", ["laplace", "uniform", "exponential", "signs", "sparse", "t"])
     def test_independent_sources(self, seed, law):
-        rng = np.random.default_rng(seed)
-        draw = {
-            "laplace": lambda shape: rng.laplace(size=shape),
-            "uniform": lambda shape: rng.uniform(-1, 1, shape),
-            "exponential": lambda shape: rng.exponential(size=shape),
-            "signs": lambda shape: rng.choice([-1.0, 1.0], shape),
-            "sparse": lambda shape: rng.standard_normal(shape) * (rng.random(shape) < 0.2),
-            "t": lambda shape: rng.standard_t(3, shape),
-        }[law]
-        proof, truth = proven(draw((20_000, 5)), seed)
+        proof, truth = proven(LAWS[law](np.random.default_rng(seed), (20_000, 5)), seed)
         assert np.all(proof.certified)
         assert np.all(proof.bounds <= truth)
         assert proof.doubts == (None,) * 5

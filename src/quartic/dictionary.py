@@ -64,8 +64,6 @@ from quartic.spectral import (
     counted,
     first_look,
     is_noise,
-    plain_moment,
-    rest_is_gaussian,
     spectral_stage,
     top_and_window,
 )
@@ -122,7 +120,7 @@ def learn(
         assert more is not None  # with a number there always are some
         return assemble_overcomplete(data, frame, more, given, evidence, rng, stages, data.trimmed)
     spectral = first_look(data, frame, given, evidence, rng, stages)
-    done = finished(spectral, evidence, rng)
+    done = spectral.settled or spectral.proof.rest_is_gaussian
     if n_components is None and not done and 2 * spectral.proof.count < frame.dim and looks_overcomplete(ladder, rng):
         # More atoms than dimensions, only if that many explain the simplest samples: see ``occur_alone``.
         more = overcomplete_stage(ladder, None, given, rng)
@@ -132,7 +130,7 @@ def learn(
         other = spectral_stage(data, frame, given, form, evidence, spectral, rng, stages, temperature)
         spectral = other if temperature is not None or form != "auto" else spectral.better(other)
     if n_components is None:
-        spectral = counted(spectral, plain_moment(evidence), given, rng)
+        spectral = counted(spectral, given)
     wanted = n_components
     with stages("refine") as progress:
         start = to_numpy(polar(from_numpy(spectral.axes, data.like)))  # (n, r), orthonormal rows
@@ -145,14 +143,6 @@ def learn(
     U = refined.atoms @ start  # in the coordinates of the search
     learned = assemble(inside, refined, U, spectral, pairs, known, rng, stages, data.rows, data.trimmed)
     return best_of(learned, wanted, known)
-
-
-def finished(spectral: Spectral, evidence: Evidence, rng: np.random.Generator) -> bool:
-    """Whether nothing is left to look for: every axis is certified, or what is beside those that are looks Gaussian."""
-    if spectral.settled:
-        return True
-    sure = spectral.axes[spectral.proof.certified]
-    return sure.shape[0] > 0 and rest_is_gaussian(plain_moment(evidence), sure, rng)
 
 
 @in_own_precision
@@ -193,7 +183,7 @@ def learn_from_moment(
         )  # fmt: skip
 
     spectral = reduce(Spectral.better, map(tried, searches))
-    spectral = spectral if n_components is not None else counted(spectral, white, given, rng)
+    spectral = spectral if n_components is not None else counted(spectral, given)
     start = spectral.axes
     inside = frame.narrowed(start.T)
     W = np.eye(spectral.rank)

@@ -25,7 +25,6 @@ from quartic._arrays import (
 from quartic._progress import Stages
 from quartic._words import counted as named
 from quartic.algorithms.temper import Tempering, tempering
-from quartic.algorithms.truncate import spectral_norm
 from quartic.certify import Candidates, Proof, certify
 from quartic.evidence.parts import Evidence
 from quartic.frame import Frame
@@ -35,7 +34,6 @@ from quartic.moments import FourthMoment
 from quartic.propose.fixed_point import complete, fixed_point, same_axes
 from quartic.samples import Samples
 from quartic.search import Certified, Halved, Search, kurtosis_along, search, search_window
-from quartic.tensors.combine import Congruence, Sum
 from quartic.views import ImplicitMoment
 
 SUBSAMPLE = 2  # times r^2: samples that feed the spectral stage at first; measured, mostly enough for tau <= 1/4
@@ -248,8 +246,8 @@ def choose_form(form: str, m: int, r: int, n: int, free: float) -> str:
     return "accumulated" if free > 4 * 8 * N * N and accumulated <= implicit else "implicit"
 
 
-def counted(spectral: Spectral, moment: Halved, known: np.ndarray, rng: np.random.Generator) -> Spectral:
-    """The number of atoms, when it is not given: as many as are certified, if what is beside them looks Gaussian."""
+def counted(spectral: Spectral, known: np.ndarray) -> Spectral:
+    """The number of atoms, when it is not given: as many as are certified, if all beside them may be Gaussian."""
     r, proof = spectral.rank, spectral.proof
     n = proof.count
     if n == r:
@@ -257,22 +255,10 @@ def counted(spectral: Spectral, moment: Halved, known: np.ndarray, rng: np.rando
     keep = proof.certified
     keep[: known.shape[0]] = True
     rows = np.flatnonzero(keep)
-    if 0 < rows.shape[0] < r and rest_is_gaussian(moment, spectral.axes[rows], rng):
+    if proof.rest_is_gaussian:
         reason = f"{named(n, 'certified atom')} in {r} directions, the others look Gaussian"
         return replace(spectral, axes=spectral.axes[rows], proof=proof.at(rows), rank_reason=reason)
     return replace(spectral, rank_reason=f"as many as dimensions, {r}; certified: {n}")
-
-
-def rest_is_gaussian(moment: Halved, atoms: np.ndarray, rng: np.random.Generator) -> bool:
-    """Whether the cumulant orthogonal to the atoms ``(n, r)`` is no larger than its sampling error, from two halves."""
-    if not np.all(moment.effective > 0):
-        return False
-    beside = np.linalg.qr(atoms.T, mode="complete")[0][:, atoms.shape[0] :].T  # (r - n, r)
-    cumulants = (moment.cumulant(h) for h in (None, 0, 1))
-    whole, *halves = (Congruence(T, from_numpy(beside, T.like, T.like.dtype)) for T in cumulants)
-    # In few directions one difference may be small by chance; the kurtosis of m Gaussians errs by sqrt(24 / m).
-    error = spectral_norm(Sum([(0.5, halves[0]), (-0.5, halves[1])]), rng)
-    return spectral_norm(whole, rng) <= GAUSSIAN * max(error, np.sqrt(24 / moment.effective.sum()))
 
 
 def is_noise(moment: Halved, axes: np.ndarray) -> bool:

@@ -187,7 +187,8 @@ def measure(S: np.ndarray, W: np.ndarray, score: Score, *, remainder: bool = Tru
     skew = (W * squares).T @ S
     cubes = squares * S - 3 * own * S - np.diagonal(skew)
     skew_error = np.sqrt(np.maximum((W2 * (squares - own) ** 2).T @ squares, 0.0))
-    np.fill_diagonal(skew_error, np.sqrt(np.sum(W2 * cubes * cubes, axis=0)))
+    lone = np.sum(W2, axis=0) * _when_active(cubes, W)  # one more sample in which it is active, as above
+    np.fill_diagonal(skew_error, np.sqrt(np.sum(W2 * cubes * cubes, axis=0) + lone**2))
     energy = Figure(np.zeros_like(k), np.zeros_like(k))
     if remainder:
         beside = np.sum(squares, axis=1, keepdims=True) - squares

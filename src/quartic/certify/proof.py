@@ -107,6 +107,12 @@ class Proof:
         return int(np.sum(self.certified))
 
     @property
+    def rest_is_gaussian(self) -> bool:
+        """Whether there are certified axes, and the signals of all others may be Gaussian."""
+        beside = [doubt.reason is Reason.GAUSSIAN for doubt in self.doubts if doubt is not None]
+        return self.count > 0 and all(beside)
+
+    @property
     def tangled(self) -> np.ndarray:
         """Axes whose cross terms with others do not vanish, ``(n,)``: local methods may leave them."""
         return np.any(self.together, axis=1)

@@ -6,16 +6,16 @@ turned by 45 degrees a pair with cross cumulant ``c`` and kurtoses ``k`` has ``c
 The order of what is assumed decides, plane by plane:
 
 1. *Independent sources*: every cross term is **shown** to lie within a tenth of the kurtoses, under one score and
-   weight, and under no other, nor for a bounded function, to lie beyond it.
+   weight, and nothing shows the contrary: no other score or weight has one beyond a tenth, and no magnitudes occur
+   together more than twice as often as by chance.
 2. Cross terms that **may** be zero, and no second reading: the two have different kurtoses and are shown to be far from
    a plane that is the same in all directions but for lengths (the coupling is less than half of the kurtosis); or they
    are skewed and the mixed third moments are shown to be small (signs of a skewed pair are independent in no axes).
 3. *Few active atoms in samples of small norm*: for signals of positive kurtosis, the axes in which those samples are
-   significantly sparser.  Where cross terms are not zero nothing else counts, and the smallest norms must say so
-   themselves, for larger ones may say the opposite.
+   significantly sparser.  Where cross terms may be zero, samples of all norms may say so.
 
-Where the smallest norms speak for the other reading, neither 1 nor 2 helps heavy-tailed symmetric signals.  A pair that
-passes none of this has a rival, and is not certified.
+Where the smallest norms speak for the other reading, nothing of this helps heavy-tailed symmetric signals.  A pair that
+passes none of it has a rival, and is not certified.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import pdtrc
 from scipy.stats import norm
 
 from quartic.certify.contrast import Contrast
@@ -33,15 +34,15 @@ TENTH = 0.1  # of the kurtoses: cross terms of signals that count as independent
 HALF = 0.5  # of the kurtosis: a coupling that leaves axes to a plane; all of it leaves none
 THIRD = 1 / 3  # of the larger skewness: mixed third moments of axes that are right; turned by 45 degrees they are equal
 SILENT = 0.125  # of the 99% quantile of a square: below it both are silent; arbitrary, half of a signal turned by 45
-FAINT = 0.02  # the same, where nothing but what speaks against a reading is looked for; noise speaks for none
-LEVELS = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1.0)  # of the samples that are not silent, by their norm; arbitrary
-OPPOSITE, UNLIKELY = -3.0, 4.0  # standard errors at a level that speak for the other reading, or against chance
-THEMSELVES = 3.0  # standard errors that the next two levels must have where cross terms are not zero
-RARE = 0.2  # share of the samples in a plane that are not silent, below which signals count as mostly silent; arbitrary
+SMALL = 1 / 16  # of the samples that are not silent, by their norm; arbitrary
 FEWEST = 64  # samples in a plane that are not silent, below which norms say nothing; arbitrary
-FEW = 4  # samples of a level, below which it says nothing: fewer are hardly three standard errors
-ROWS = 8192  # samples that norms are looked at in
-BLOCK = 1 << 21  # numbers at a time
+OFTEN = 2  # times the chance of independent signals: magnitudes that count as occurring together; by definition
+STEPS, LEAST = (
+    10,
+    -1.5,
+)  # half octaves of magnitudes, and the first, as a power of two of the spread; below it is silence
+ROWS = 8192  # samples that norms are looked at in, and magnitudes at least
+MARKS, BLOCK = 1 << 24, 1 << 21  # numbers that magnitudes are marked by, and at a time
 
 
 @dataclass(frozen=True)
@@ -136,71 +137,94 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, S: np.ndarray, limits
         skewed |= (own[:, None] | own) & small & small.T
         cross = g.surely_beyond(0.0, errors) & other
         mixed |= cross | cross.T
+    dependent |= together(S)
     both = heavy[:, None] & heavy
-    activity = np.where(both, bounded_correlations(S), 0.0)
-    dependent |= other & (np.abs(activity) - errors / np.sqrt(S.shape[0]) > TENTH)
-    ratio = np.maximum(ratio, np.abs(activity))
-    z, count = small_norms(S)
-    may_be = ~dependent
-    # Small norms that speak for the other reading; or, where both are mostly silent, do not speak for this one though
-    # all norms together say they would.
-    rare = count < RARE * min(S.shape[0], ROWS)
-    faint, _ = small_norms(S, FAINT)
-    silence = z[-1] * np.sqrt(LEVELS)[:, None, None] - UNLIKELY
-    against = both & np.any((z[:4] < OPPOSITE) | (rare & (z[:4] < np.minimum(silence[:4], 0.0))), axis=0)
-    against |= both & np.any(faint[:4] < -limits.norms, axis=0)
-    mildly = both & (z[-1] > limits.norms) & (count >= FEWEST) & ~against
-    clearly = both & np.all(z[2:4] > THEMSELVES, axis=0) & (z[4] > limits.norms) & ~against
-    clearly &= np.all(faint[:4] > OPPOSITE, axis=0)
-    settled = (independent | different) & may_be & (lopsided | ~against)
-    settled |= skewed & may_be & ~mixed
-    settled |= np.where(dependent, clearly & ~lopsided, mildly)
-    return Planes(independent, dependent, different, skewed, mildly | clearly, settled | ~other, ratio)
+    norms = small_norms(S)
+    against = both & (norms.lowest < -limits.norms)
+    sparser = both & (norms.small > limits.norms) & ~against
+    mildly = both & (norms.all > limits.norms) & (norms.count >= FEWEST) & ~against
+    settled = (independent | different) & (lopsided | ~against) | skewed & ~mixed | mildly
+    settled = np.where(dependent, sparser & ~lopsided, settled)
+    return Planes(independent, dependent, different, skewed, mildly | sparser, settled | ~other, ratio)
 
 
-def bounded_correlations(S: np.ndarray) -> np.ndarray:
-    """Correlations of ``tanh^2`` of signals ``S (m, r)``, ``(r, r)`` with a zero diagonal; they err by ``m^(-1/2)``.
+def together(S: np.ndarray) -> np.ndarray:
+    """Pairs of signals ``S (m, r)`` that have some magnitudes together far more often than by chance, ``(r, r)``.
 
     Fourth cumulants of dependent signals may cancel: two that are active at the same times, in the axes of their sum
-    and difference, have none where ``c = k``.  That they are active at the same times shows in any axes.
+    and difference, have none where ``c = k``.  But what is active alone has two equal magnitudes there, and they occur
+    together only.  So samples are counted by the magnitudes of both, in octaves that advance by half of one, and the
+    count compared with :data:`OFTEN` times the product of the shares, by the tail of Poisson's law.
     """
+    r = S.shape[1]
+    S = S[: max(ROWS, MARKS // (r * STEPS))]
+    m = S.shape[0]
     spread = np.sqrt(np.mean(S * S, axis=0))
-    out = np.corrcoef(np.tanh(S / np.where(spread > 0, spread, 1.0)) ** 2, rowvar=False).reshape(S.shape[1], -1)
-    out = np.nan_to_num(out)  # of a signal that is constant in magnitude
-    np.fill_diagonal(out, 0.0)
+    with np.errstate(divide="ignore"):
+        octave = 2 * (np.log2(np.abs(S) / np.where(spread > 0, spread, 1.0)) - LEAST)
+    place = np.clip(np.floor(octave), -1, STEPS - 1).astype(np.int8)  # (m, r)
+    marks = np.stack([(place == a) | (place == a + 1) for a in range(STEPS - 1)], axis=2).astype(np.float32)
+    shares = np.asarray(np.mean(marks, axis=0, dtype=np.float64))  # (r, octaves)
+    flat = marks.reshape(m, -1)  # counts below 2^24 are exact in float32
+    rate = RATE / max(1, r * (r - 1) // 2) / (STEPS - 1) ** 2
+    out = np.zeros((r, r), dtype=bool)
+    size = max(1, BLOCK // flat.shape[1])
+    for first in range(0, r, size):
+        rows = slice(first, first + size)
+        seen = (marks[:, rows].reshape(m, -1).T @ flat).reshape(-1, STEPS - 1, r, STEPS - 1)
+        chance = OFTEN * m * shares[rows][:, :, None, None] * shares
+        more = seen > chance
+        rare = np.zeros(seen.shape, dtype=bool)
+        rare[more] = pdtrc(seen[more] - 1.0, chance[more]) < rate
+        out[rows] = np.any(rare, axis=(1, 3))
+    np.fill_diagonal(out, False)
     return out
 
 
-def small_norms(S: np.ndarray, silent: float = SILENT) -> tuple[np.ndarray, np.ndarray]:
-    """How far samples of small norm lie along the axes, for every plane of two signals of ``S (m, r)``.
+@dataclass(frozen=True)
+class Norms:
+    """How far samples lie along the axes of a plane, ``(r, r)`` each.
 
-    The mean of ``cos 4 phi`` over the samples below each of :data:`LEVELS`, in standard errors of the uniform law,
-    ``(levels, r, r)``; and the samples in each plane that are not ``silent``, ``(r, r)``.  Turned by 45 degrees it has
-    the opposite sign, and it is bounded: no sample counts for more than one.  Without what an oblique ellipse takes of
-    it, as the small norms of noise that is not white: ``E exp(4i phi) = (E exp(2i phi))^2`` for any Gaussian's angle.
+    The sum of ``cos 4 phi``, in standard errors of the uniform law.  Turned by 45 degrees it has the opposite sign, and
+    it is bounded: no sample counts for more than one.  Samples in which both signals are silent are left out.
+
+    Attributes
+    ----------
+    small, all : ndarray
+        Over the part :data:`SMALL` of smallest norm, and over all.
+    lowest : ndarray
+        The smallest over any number of samples of smallest norm, up to a quarter.
+    count : ndarray
+        Samples that are not silent.
     """
+
+    small: np.ndarray
+    all: np.ndarray
+    lowest: np.ndarray
+    count: np.ndarray
+
+
+def small_norms(S: np.ndarray) -> Norms:
+    """Of every plane of two signals of ``S (m, r)``."""
     columns = np.ascontiguousarray(S[:ROWS].T)  # (r, m)
     squares = columns * columns
     r, m = columns.shape
-    loud = silent * np.quantile(squares, 0.99, axis=1)
-    z, count = np.zeros((len(LEVELS), r, r)), np.zeros((r, r))
+    loud = SILENT * np.quantile(squares, 0.99, axis=1)
+    small, whole, lowest, count = (np.zeros((r, r)) for _ in range(4))
     first, second = np.triu_indices(r, 1)
     size = max(1, BLOCK // m)
     for start in range(0, first.shape[0], size):
         i, j = first[start : start + size], second[start : start + size]
         length = squares[i] + squares[j]  # (pairs, m)
-        mute = length <= ((loud[i] + loud[j]) / 2)[:, None]
-        order = np.argsort(np.where(mute, np.inf, length), axis=1)
-        safe = np.where(mute, np.inf, length)
-        cosine, sine = (squares[i] - squares[j]) / safe, 2 * columns[i] * columns[j] / safe  # of 2 phi
-        quartic = np.where(mute, 0.0, cosine * cosine - sine * sine)
-        sums = [np.cumsum(np.take_along_axis(x, order, axis=1), axis=1) for x in (quartic, sine, sine * sine)]
-        counts = np.sum(~mute, axis=1)
-        count[i, j] = count[j, i] = counts
-        for level, share in enumerate(LEVELS):
-            some = np.maximum(np.ceil(share * counts).astype(np.intp), 1)
-            mean, sine_mean, sine_square = (np.take_along_axis(x, some[:, None] - 1, axis=1)[:, 0] / some for x in sums)
-            oblique = sine_mean**2 - sine_square / some  # E (mean x)^2 = (E x)^2 + var(x) / n
-            value = (mean + oblique) * np.sqrt(2 * some)
-            z[level, i, j] = z[level, j, i] = np.where(some >= FEW, value, 0.0)
-    return z, count
+        length = np.where(length <= ((loud[i] + loud[j]) / 2)[:, None], np.inf, length)  # silent ones come last
+        cosine = (squares[i] - squares[j]) / length  # of 2 phi
+        quartic = np.where(np.isinf(length), 0.0, 2 * cosine * cosine - 1)
+        order = np.argsort(length, axis=1)
+        z = np.cumsum(np.take_along_axis(quartic, order, axis=1), axis=1) * np.sqrt(2 / np.arange(1, m + 1))
+        loud_ones = np.sum(np.isfinite(length), axis=1)
+        some, any_ = (np.maximum(np.ceil(share * loud_ones).astype(np.intp), 1) for share in (SMALL, 1.0))
+        small[i, j] = np.take_along_axis(z, some[:, None] - 1, axis=1)[:, 0]
+        whole[i, j] = np.take_along_axis(z, any_[:, None] - 1, axis=1)[:, 0]
+        lowest[i, j] = np.min(np.where(np.arange(m) < loud_ones[:, None] / 4, z, 0.0), axis=1)
+        count[i, j] = loud_ones
+    return Norms(*(figure + figure.T for figure in (small, whole, lowest, count)))
