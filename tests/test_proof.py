@@ -131,19 +131,22 @@ LAWS = {
 }
 
 
+DEPENDENT = ~np.eye(2, dtype=bool)
+
+
 class TestReadings:
     def test_small_norms_have_the_opposite_sign_in_turned_axes(self, seed):
         S = block(np.random.default_rng(seed), 5000, 2, 0.8)
         turned = S @ np.array([[1, 1], [1, -1]]) / np.sqrt(2)
         limit = Limits.of(2, 7).norms
-        assert small_norms(S).small[0, 1] > limit
-        assert small_norms(turned).lowest[0, 1] < -limit
+        assert small_norms(S, DEPENDENT).small[0, 1] > limit
+        assert small_norms(turned, DEPENDENT).lowest[0, 1] < -limit
 
     def test_the_smallest_norms_are_looked_at_first(self, seed):
         """Magnitudes of 0.5 to 1.5, nearly always together: of all samples below a sixteenth most speak for the sum."""
         rng = np.random.default_rng(seed)
         S = block(rng, 60_000, 2, 0.95, 0.2, lambda shape: rng.uniform(0.5, 1.5, shape))
-        turned = small_norms(S @ np.array([[1, 1], [1, -1]]) / np.sqrt(2))
+        turned = small_norms(S @ np.array([[1, 1], [1, -1]]) / np.sqrt(2), DEPENDENT)
         assert turned.all[0, 1] > 10
         assert turned.lowest[0, 1] < -Limits.of(2, 7).norms
 
@@ -169,6 +172,14 @@ class TestReadings:
         alone = np.sum(np.sum(S != 0, axis=1) == 1)
         found = together(S @ np.array([[1, 1], [1, -1]]) / np.sqrt(2))
         assert found[0, 1] or alone < 6
+
+    def test_norms_of_a_group_are_those_of_all_of_it(self, seed):
+        """Three that are nearly always together: turned by a reflection most corners of the cube lie near the axes."""
+        S = block(np.random.default_rng(seed), 12_000, 3, 0.95) @ (np.eye(3) - 2 / 3)
+        planes, other = small_norms(S, np.zeros((3, 3), dtype=bool)), ~np.eye(3, dtype=bool)
+        assert np.all(planes.small[other] > 1 + small_norms(S, other).small[other])
+        Z, axes = white(S @ (np.eye(3) - 2 / 3))
+        assert certify(Candidates(polar((np.eye(3) - 2 / 3) @ axes)), evidence(Z)).count == 0
 
     def test_rest_is_gaussian_by_the_reasons(self):
         axes, none = np.eye(3), np.zeros((3, 3), dtype=bool)

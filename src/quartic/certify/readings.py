@@ -7,12 +7,13 @@ The order of what is assumed decides, plane by plane:
 
 1. *Independent sources*: every cross term is **shown** to lie within a tenth of the kurtoses, under one score and
    weight, and nothing shows the contrary: no other score or weight has one beyond a tenth, and no magnitudes occur
-   together more than twice as often as by chance.
-2. Cross terms that **may** be zero, and no second reading: the two have different kurtoses and are shown to be far from
-   a plane that is the same in all directions but for lengths (the coupling is less than half of the kurtosis); or they
-   are skewed and the mixed third moments are shown to be small (signs of a skewed pair are independent in no axes).
+   together more than four times as often as by chance.
+2. Cross terms that **may** be so small, and no second reading: the two have different kurtoses and are shown to be far
+   from a plane that is the same in all directions but for lengths (the coupling is less than half of the kurtosis); or
+   they are skewed and mixed third moments are shown to be small (signs of a skewed pair are independent in no axes).
 3. *Few active atoms in samples of small norm*: for signals of positive kurtosis, the axes in which those samples are
-   significantly sparser.  Where cross terms may be zero, samples of all norms may say so.
+   significantly sparser.  Samples of all norms may say so where cross terms may be small, and the two do not exclude
+   each other: so do the sum and the difference of two that hardly ever occur alone.
 
 Where the smallest norms speak for the other reading, nothing of this helps heavy-tailed symmetric signals.  A pair that
 passes none of it has a rival, and is not certified.
@@ -35,12 +36,9 @@ HALF = 0.5  # of the kurtosis: a coupling that leaves axes to a plane; all of it
 THIRD = 1 / 3  # of the larger skewness: mixed third moments of axes that are right; turned by 45 degrees they are equal
 SILENT = 0.125  # of the 99% quantile of a square: below it both are silent; arbitrary, half of a signal turned by 45
 SMALL = 1 / 16  # of the samples that are not silent, by their norm; arbitrary
-FEWEST = 64  # samples in a plane that are not silent, below which norms say nothing; arbitrary
-OFTEN = 2  # times the chance of independent signals: magnitudes that count as occurring together; by definition
-STEPS, LEAST = (
-    10,
-    -1.5,
-)  # half octaves of magnitudes, and the first, as a power of two of the spread; below it is silence
+FEWEST = 64  # samples in a plane that are not silent, below which heavy tails are not seen yet; arbitrary
+OFTEN = 4  # times the chance of independent signals: magnitudes that count as occurring together; by definition
+STEPS, LEAST = 10, -1.5  # half octaves of magnitudes, and log2 of the first, in spreads: below it is silence
 ROWS = 8192  # samples that norms are looked at in, and magnitudes at least
 MARKS, BLOCK = 1 << 24, 1 << 21  # numbers that magnitudes are marked by, and at a time
 
@@ -115,8 +113,9 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, S: np.ndarray, limits
     errors = limits.plane
     r = heavy.shape[0]
     other = ~np.eye(r, dtype=bool)
-    independent, dependent, different, skewed, mixed = (np.zeros((r, r), dtype=bool) for _ in range(5))
-    lopsided, ratio = np.zeros((r, r), dtype=bool), np.zeros((r, r))
+    independent, dependent, exclusive, different = (np.zeros((r, r), dtype=bool) for _ in range(4))
+    lopsided, skewed, mixed = (np.zeros((r, r), dtype=bool) for _ in range(3))
+    ratio = np.zeros((r, r))
     for contrast in contrasts:
         k, c, g, shape = contrast.kurtosis, contrast.dependence, contrast.skewness, contrast.shape
         size = np.abs(k.value)[:, None]
@@ -124,6 +123,8 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, S: np.ndarray, limits
         independent |= within & within.T
         beyond = c.surely_beyond(TENTH * size, errors)
         dependent |= (beyond | beyond.T) & other
+        less = c.surely_beyond(0.0, limits.interval) & (c.value * k.value[:, None] < 0)
+        exclusive |= (less | less.T) & other
         ratio = np.maximum(ratio, np.abs(c.value) / np.where(size > 0, size, np.inf))
         apart = np.abs(shape.value[:, None] - shape.value)
         sharp = contrast.sharp(limits.axis)
@@ -139,12 +140,13 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, S: np.ndarray, limits
         mixed |= cross | cross.T
     dependent |= together(S)
     both = heavy[:, None] & heavy
-    norms = small_norms(S)
+    norms = small_norms(S, dependent)
+    seen = ~both | (norms.count >= FEWEST)
     against = both & (norms.lowest < -limits.norms)
     sparser = both & (norms.small > limits.norms) & ~against
-    mildly = both & (norms.all > limits.norms) & (norms.count >= FEWEST) & ~against
-    settled = (independent | different) & (lopsided | ~against) | skewed & ~mixed | mildly
-    settled = np.where(dependent, sparser & ~lopsided, settled)
+    mildly = both & (norms.all > limits.norms) & seen & ~against & ~exclusive
+    settled = (independent | different) & seen & (lopsided | ~against) | skewed & ~mixed | mildly
+    settled = settled & ~dependent | sparser & ~lopsided
     return Planes(independent, dependent, different, skewed, mildly | sparser, settled | ~other, ratio)
 
 
@@ -154,7 +156,8 @@ def together(S: np.ndarray) -> np.ndarray:
     Fourth cumulants of dependent signals may cancel: two that are active at the same times, in the axes of their sum
     and difference, have none where ``c = k``.  But what is active alone has two equal magnitudes there, and they occur
     together only.  So samples are counted by the magnitudes of both, in octaves that advance by half of one, and the
-    count compared with :data:`OFTEN` times the product of the shares, by the tail of Poisson's law.
+    count compared with :data:`OFTEN` times the product of the shares, by the tail of Poisson's law.  Noise that
+    is not white has magnitudes together, too, but not by so much.
     """
     r = S.shape[1]
     S = S[: max(ROWS, MARKS // (r * STEPS))]
@@ -165,18 +168,18 @@ def together(S: np.ndarray) -> np.ndarray:
     place = np.clip(np.floor(octave), -1, STEPS - 1).astype(np.int8)  # (m, r)
     marks = np.stack([(place == a) | (place == a + 1) for a in range(STEPS - 1)], axis=2).astype(np.float32)
     shares = np.asarray(np.mean(marks, axis=0, dtype=np.float64))  # (r, octaves)
-    flat = marks.reshape(m, -1)  # counts below 2^24 are exact in float32
+    marks = marks.reshape(m, -1)
     rate = RATE / max(1, r * (r - 1) // 2) / (STEPS - 1) ** 2
     out = np.zeros((r, r), dtype=bool)
-    size = max(1, BLOCK // flat.shape[1])
+    size = max(1, BLOCK // marks.shape[1])
     for first in range(0, r, size):
-        rows = slice(first, first + size)
-        seen = (marks[:, rows].reshape(m, -1).T @ flat).reshape(-1, STEPS - 1, r, STEPS - 1)
-        chance = OFTEN * m * shares[rows][:, :, None, None] * shares
+        rows = slice(first * (STEPS - 1), (first + size) * (STEPS - 1))
+        seen = (marks[:, rows].T @ marks).reshape(-1, STEPS - 1, r, STEPS - 1)  # below 2^24: exact in float32
+        chance = OFTEN * m * shares[first : first + size, :, None, None] * shares
         more = seen > chance
         rare = np.zeros(seen.shape, dtype=bool)
         rare[more] = pdtrc(seen[more] - 1.0, chance[more]) < rate
-        out[rows] = np.any(rare, axis=(1, 3))
+        out[first : first + size] = np.any(rare, axis=(1, 3))
     np.fill_diagonal(out, False)
     return out
 
@@ -193,7 +196,8 @@ class Norms:
     small, all : ndarray
         Over the part :data:`SMALL` of smallest norm, and over all.
     lowest : ndarray
-        The smallest over any number of samples of smallest norm, up to a quarter.
+        The smallest over any number of samples of smallest norm, up to a quarter; without what one diagonal alone takes
+        of it, as noise that is not white: ``E exp(4i phi) = (E exp(2i phi))^2`` for the angle of any Gaussian.
     count : ndarray
         Samples that are not silent.
     """
@@ -204,27 +208,36 @@ class Norms:
     count: np.ndarray
 
 
-def small_norms(S: np.ndarray) -> Norms:
-    """Of every plane of two signals of ``S (m, r)``."""
+def small_norms(S: np.ndarray, dependent: np.ndarray) -> Norms:
+    """Of every plane of two signals of ``S (m, r)``.
+
+    Of ``dependent (r, r)`` ones the norm is that of the whole neighbourhood: of three that occur together, a sample
+    that is small in one plane may be large.
+    """
     columns = np.ascontiguousarray(S[:ROWS].T)  # (r, m)
     squares = columns * columns
     r, m = columns.shape
     loud = SILENT * np.quantile(squares, 0.99, axis=1)
-    small, whole, lowest, count = (np.zeros((r, r)) for _ in range(4))
+    small, total, lowest, count = (np.zeros((r, r)) for _ in range(4))
+    around = (dependent | np.eye(r, dtype=bool)).astype(np.float64) @ squares
     first, second = np.triu_indices(r, 1)
     size = max(1, BLOCK // m)
     for start in range(0, first.shape[0], size):
         i, j = first[start : start + size], second[start : start + size]
         length = squares[i] + squares[j]  # (pairs, m)
-        length = np.where(length <= ((loud[i] + loud[j]) / 2)[:, None], np.inf, length)  # silent ones come last
-        cosine = (squares[i] - squares[j]) / length  # of 2 phi
-        quartic = np.where(np.isinf(length), 0.0, 2 * cosine * cosine - 1)
-        order = np.argsort(length, axis=1)
-        z = np.cumsum(np.take_along_axis(quartic, order, axis=1), axis=1) * np.sqrt(2 / np.arange(1, m + 1))
+        length = np.where(length <= ((loud[i] + loud[j]) / 2)[:, None], np.inf, length)  # silent: they come last
+        sine = 2 * columns[i] * columns[j] / length  # of 2 phi
+        whole = np.where(dependent[i, j][:, None] & np.isfinite(length), around[i] + around[j], length)
+        order = np.argsort(whole, axis=1)
+        sine = np.take_along_axis(sine, order, axis=1)
+        square = np.cumsum(sine * sine, axis=1)  # sum of (1 - cos 4 phi) / 2
+        n = np.arange(1, m + 1)
+        z = (n - 2 * square) * np.sqrt(2 / n)
+        oblique = (np.cumsum(sine, axis=1) ** 2 - square) / n  # E (sum x)^2 / n = n (E x)^2 + E x^2
         loud_ones = np.sum(np.isfinite(length), axis=1)
         some, any_ = (np.maximum(np.ceil(share * loud_ones).astype(np.intp), 1) for share in (SMALL, 1.0))
         small[i, j] = np.take_along_axis(z, some[:, None] - 1, axis=1)[:, 0]
-        whole[i, j] = np.take_along_axis(z, any_[:, None] - 1, axis=1)[:, 0]
-        lowest[i, j] = np.min(np.where(np.arange(m) < loud_ones[:, None] / 4, z, 0.0), axis=1)
+        total[i, j] = np.take_along_axis(z, any_[:, None] - 1, axis=1)[:, 0]
+        lowest[i, j] = np.min(np.where(n <= loud_ones[:, None] / 4, z + oblique * np.sqrt(2 / n), 0.0), axis=1)
         count[i, j] = loud_ones
-    return Norms(*(figure + figure.T for figure in (small, whole, lowest, count)))
+    return Norms(*(figure + figure.T for figure in (small, total, lowest, count)))
