@@ -26,7 +26,7 @@ from quartic._progress import Stages
 from quartic._words import counted as named
 from quartic.algorithms.temper import Tempering, tempering
 from quartic.certify import Candidates, Proof, certify
-from quartic.evidence.parts import Evidence
+from quartic.evidence.parts import ROWS, Evidence
 from quartic.frame import Frame
 from quartic.halves import half_of, row_hash
 from quartic.local import tangled, untangle
@@ -117,7 +117,7 @@ def first_look(
         proof = certify(Candidates(axes, halves), evidence)
         moment = plain_moment(evidence)
         values = kurtosis_along(moment, axes)
-    rows = data.about(max(SUBSAMPLE * frame.dim**2, SPARSE_ROWS * frame.dim, SPARSE_LEAST))
+    rows = data.about(ROWS)  # those of the evidence: where that is all there are, their order does not matter
     spectrum = values[np.argsort(-np.abs(values), kind="stable")]
     count = evidence.Z.shape[0]
     reason = f"a fixed point, {proof.count} of {named(frame.dim, 'atom')} certified"
@@ -203,7 +203,7 @@ def spectral_stage(
             best = best.better(tried(other, other.atoms, 0.0))
     certified = f"{best.proof.count} of {r} atoms are certified"
     reason = f"{certified}, more samples are left to the refinement" if share < 1 else f"all there are, {certified}"
-    return replace(best, rows=rows, samples=rows.shape[0], reason=reason)
+    return replace(best, rows=max(rows, first.rows, key=len), samples=rows.shape[0], reason=reason)
 
 
 def plain_moment(evidence: Evidence) -> ImplicitMoment:
