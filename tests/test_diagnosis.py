@@ -112,6 +112,26 @@ def test_what_makes_doubtful_and_is_no_obstacle(seed, rng):
     assert diagnose(tied.samples).doubtful == ["together"]
 
 
+@pytest.mark.parametrize("radius", ["circle", "disc", "heavy"])
+def test_planes_without_axes(radius, rng):
+    x = rng.standard_normal((M, 2))
+    size = {"circle": 1.0, "disc": np.sqrt(rng.random((M, 1))), "heavy": rng.exponential(size=(M, 1))}[radius]
+    plane = x / np.linalg.norm(x, axis=1, keepdims=True) * size
+    found = diagnose(mixed(np.column_stack((plane / np.std(plane, axis=0), rng.laplace(size=(M, D - 2)))), rng))
+    assert "axes" in found.doubtful
+    assert found["axes"].measured.startswith(f"2 of {D} directions lie in planes")
+
+
+def test_groups_with_two_readings(rng):
+    """Two that hardly ever occur alone: few samples tell them from their sum and difference."""
+    m = 6000
+    active = np.repeat(rng.random((m, 3)) < 0.1, 2, axis=1) & (rng.random((m, 6)) < 0.95)
+    found = diagnose(mixed(active * rng.uniform(0.5, 1.5, (m, 6)) * rng.choice([-1, 1], (m, 6)), rng))
+    assert found["axes"].level == "doubtful"
+    assert "in groups with two readings" in found["axes"].measured
+    assert not diagnose(mixed(rng.laplace(size=(M, D)), rng))["axes"].value
+
+
 def test_noise_is_measured_where_a_floor_shows_it(seed):
     def ratio(snr):
         data = nice_samples(M, 3, 12, snr=snr, dictionary="orthonormal", random_state=seed)

@@ -26,6 +26,7 @@ from quartic.algorithms.certify import is_certified
 from quartic.algorithms.refine import LOG_COSH_SPREAD, from_gaussian
 from quartic.algorithms.temper import CARRYING, SHARE, effective, tempering
 from quartic.algorithms.together import DEVIATION, kurtosis
+from quartic.certify import Reason
 from quartic.learned import Learned
 from quartic.local import untangle
 from quartic.overcomplete import FEW as FEW_MORE
@@ -257,7 +258,8 @@ def diagnose(
     stationary = _stationary(view, serial)
     findings = [
         *first, _features(rows, names), _repeated(rows, names), _outliers(rows), _samples(view, n), _condition(view),
-        _structure(view), _directions(view), _tails(view), _symmetry(view), _together(view, n, stationary),
+        _structure(view), _directions(view), _axes(view, n), _tails(view), _symmetry(view),
+        _together(view, n, stationary),
         _noise(view), serial, stationary,
     ]  # fmt: skip
     if learned is not None:
@@ -457,6 +459,26 @@ def _directions(view: View) -> Finding:
     )
     remedy = "What lies in them is noise or a mixture: ask for fewer components, or reduce the noise."
     return _finding("directions", "doubtful" if count > 1 else "ok", measured, remedy, count, 1)
+
+
+def _axes(view: View, n: int | None) -> Finding:
+    """Planes without axes, and groups with two readings, by the proof that certificates come from."""
+    why = view.few or ("more atoms than dimensions" if n is not None and n > view.frame.dim else "")
+    if why:
+        return _not_looked("axes", why, 0)
+    reasons = [(i, doubt) for i, doubt in enumerate(view.proof.doubts) if doubt is not None]
+    alike = sum(doubt.reason is Reason.ALIKE for _, doubt in reasons)
+    two = sum(doubt.reason is Reason.RIVAL and bool(view.proof.together[i, doubt.other]) for i, doubt in reasons)
+    r = view.frame.dim
+    measured = (
+        f"{alike} of {counted(r, 'direction')} {'lies' if alike == 1 else 'lie'} in planes that are the same in all "
+        f"directions, {two} in groups with two readings: should be at most 0"
+    )
+    remedy = (
+        "In such a plane or group no method tells which axes are meant: take it as a subspace. Samples with few active "
+        "atoms decide between two readings; more of them may."
+    )
+    return _finding("axes", "doubtful" if alike + two else "ok", measured, remedy, alike + two, 0)
 
 
 def _tails(view: View) -> Finding:

@@ -16,12 +16,14 @@ from quartic._arrays import CHUNK, array_namespace, is_array_api_obj, squared_no
 from quartic._words import counted
 from quartic.algorithms.assume import spaced, uniformity
 from quartic.algorithms.together import kurtosis
+from quartic.certify import Candidates, Proof, certify
 from quartic.evidence.parts import Evidence
 from quartic.frame import Frame
-from quartic.local import orthogonal_axes
+from quartic.local import orthogonal_axes, untangle
 from quartic.moments import Covariance
+from quartic.propose.fixed_point import complete
 from quartic.samples import SIGNIFICANT, Limit, glance, in_part
-from quartic.search import FEW
+from quartic.search import FEW, Certified
 
 LOOKED, RUN = 1 << 14, 256  # rows that are looked at, and how many of these follow each other
 PAIRED = (2048, 8192)  # rows that are compared in pairs; more only where the first say nothing
@@ -146,9 +148,25 @@ class View:
         return Evidence.of_rows(self.Z, self.rows.index, np.ones(self.Z.shape[0]), self.rows.total)
 
     @cached_property
+    def axes(self) -> np.ndarray:
+        """Of an orthogonal solution, ``(r, r)``."""
+        return orthogonal_axes(self.cloud, self.rng)
+
+    @cached_property
     def S(self) -> np.ndarray:
-        """Signals of an orthogonal solution."""
-        return self.Z @ orthogonal_axes(self.cloud, self.rng).T
+        """Its signals."""
+        return self.Z @ self.axes.T
+
+    @cached_property
+    def proof(self) -> Proof:
+        """What is proven of its axes, and why not more; or of those of local tempering, where that is more."""
+        plain = certify(Candidates(self.axes), self.cloud)
+        if not np.any(plain.tangled & ~plain.certified):
+            return plain
+        r = self.frame.dim
+        local = untangle(self.cloud, Certified(np.zeros((0, r)), np.zeros(0)), self.rng)
+        other = certify(Candidates(complete(local.atoms[:r], r)), self.cloud)
+        return other if other.count > plain.count else plain
 
     @cached_property
     def structure(self) -> float:

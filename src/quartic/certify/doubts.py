@@ -14,6 +14,7 @@ class Reason(Enum):
     FEW_SAMPLES = "too few samples for two halves of them to say anything"
     GAUSSIAN = "its signal may be Gaussian"
     NO_AXES = "the samples do not tell it from other directions of a plane"
+    ALIKE = "it lies in a plane that is the same in all directions, and has no axes"
     RIVAL = "another reading of the samples in a plane is not excluded"
     UNSTABLE = "the two halves of the samples give different directions"
     GROUP = "an atom that it occurs together with is not certified"

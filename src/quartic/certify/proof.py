@@ -287,6 +287,8 @@ class _Trial:
                 doubts.append(None)
             elif gaussian[i]:
                 doubts.append(Doubt(Reason.GAUSSIAN))
+            elif np.any(planes.alike[i]):
+                doubts.append(Doubt(Reason.ALIKE, other=int(np.argmax(planes.alike[i]))))
             elif free[i]:
                 doubts.append(Doubt(Reason.NO_AXES, other=_least(planes.settled[i], planes.ratio[i], i)))
             elif self.bounds[i] == 0 and self.doubts[i] is not None:

@@ -84,6 +84,9 @@ class Planes:
         What excludes a second reading.
     settled : ndarray
         Whether one reading is left, and it is this one.
+    alike : ndarray
+        Shown to be nearly the same in all directions: the coupling is more than half of the kurtosis, and what depends
+        on the direction less than half, under one score and weight, and not there under any.
     ratio : ndarray of shape (r, r)
         The largest cross term over the kurtosis.
     """
@@ -94,6 +97,7 @@ class Planes:
     skewed: np.ndarray
     sparser: np.ndarray
     settled: np.ndarray
+    alike: np.ndarray
     ratio: np.ndarray
 
 
@@ -114,7 +118,7 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, S: np.ndarray, limits
     r = heavy.shape[0]
     other = ~np.eye(r, dtype=bool)
     independent, dependent, exclusive, different = (np.zeros((r, r), dtype=bool) for _ in range(4))
-    lopsided, skewed, mixed = (np.zeros((r, r), dtype=bool) for _ in range(3))
+    lopsided, skewed, mixed, alike, stiff = (np.zeros((r, r), dtype=bool) for _ in range(5))
     ratio = np.zeros((r, r))
     for contrast in contrasts:
         k, c, g, shape = contrast.kurtosis, contrast.dependence, contrast.skewness, contrast.shape
@@ -131,6 +135,11 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, S: np.ndarray, limits
         loose = contrast.coupling.surely_within(HALF * size, limits.interval) | ~sharp[:, None]
         far = loose & loose.T & (sharp[:, None] | sharp)
         different |= far & (apart > errors * np.hypot(shape.error[:, None], shape.error))
+        close = sharp[:, None] & contrast.coupling.surely_beyond(HALF * size, limits.interval)
+        for harmonic in contrast.harmonics:
+            close = close & close.T & harmonic.surely_within(HALF * (size + size.T), limits.interval)
+            stiff |= harmonic.surely_beyond(0.0, errors)
+        alike |= close & other
         skew = np.diagonal(g.value)
         own = np.abs(skew) > errors * np.diagonal(g.error)
         small = g.surely_within(THIRD * np.maximum(np.abs(skew)[:, None], np.abs(skew)), errors)
@@ -147,7 +156,7 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, S: np.ndarray, limits
     mildly = both & (norms.all > limits.norms) & seen & ~against & ~exclusive
     settled = (independent | different) & seen & (lopsided | ~against) | skewed & ~mixed | mildly
     settled = settled & ~dependent | sparser & ~lopsided
-    return Planes(independent, dependent, different, skewed, mildly | sparser, settled | ~other, ratio)
+    return Planes(independent, dependent, different, skewed, mildly | sparser, settled | ~other, alike & ~stiff, ratio)
 
 
 def together(S: np.ndarray) -> np.ndarray:
