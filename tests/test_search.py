@@ -20,7 +20,7 @@ from quartic.moments import Covariance, FourthMoment
 from quartic.propose.fixed_point import complete
 from quartic.samples import Held
 from quartic.search import TOP, search, search_window
-from quartic.spectral import counted, first_look, plain_moment, spectral_stage, top_and_window
+from quartic.spectral import counted, first_look, spectral_stage, top_and_window
 from quartic.tensors import FactoredTensor
 from quartic.views import ImplicitMoment
 
@@ -212,11 +212,11 @@ class TestNoise:
     @pytest.mark.parametrize("freedom", [None, 3])
     def test_nor_by_the_whole_stage(self, freedom, rng):
         r = 8
-        _, evidence, stage = staged(elliptical(freedom)(3000, r, rng), rng)
+        _, _, stage = staged(elliptical(freedom)(3000, r, rng), rng)
         assert stage.proof.count == 0
         assert not stage.settled
         assert stage.rank == r
-        assert counted(stage, plain_moment(evidence), nobody(r), rng).rank == r
+        assert counted(stage, nobody(r)).rank == r
 
 
 class TestSamples:
@@ -366,8 +366,8 @@ class TestCount:
         r = n + gaussian
         mixing = rng.standard_normal((r, r))
         Y = X @ mixing
-        frame, evidence, stage = staged(Y, rng)
-        result = counted(stage, plain_moment(evidence), nobody(r), rng)
+        frame, _, stage = staged(Y, rng)
+        result = counted(stage, nobody(r))
         assert result.rank == n
         assert result.proof.count == n
         assert (

@@ -123,7 +123,7 @@ def main(argv=None):
         return driver(*json.loads(args.driver))
     warnings.simplefilter("ignore")
     bars = report.Bars("faults", args)
-    n, m, chunk = (6, 6000, 50) if args.quick else (32, 400_000, 1000)
+    n, m, chunk = (6, 36_000, 300) if args.quick else (32, 400_000, 1000)
     kills = args.kills or (2 if args.quick else KILLS)
     Y, _ = SamplesProblem(m, n, dictionary="orthonormal", snr=10.0).given(0)
     X = da.from_array(Y, chunks=(chunk, n))

@@ -38,6 +38,7 @@ SILENT = 0.125  # of the 99% quantile of a square: below it both are silent; arb
 SMALL = 1 / 16  # of the samples that are not silent, by their norm; arbitrary
 FEWEST = 64  # samples in a plane that are not silent, below which heavy tails are not seen yet; arbitrary
 OFTEN = 4  # times the chance of independent signals: magnitudes that count as occurring together; by definition
+MOSTLY = 0.5  # of the samples: an excess of one sign; by definition, three of four
 STEPS, LEAST = 10, -1.5  # half octaves of magnitudes, and log2 of the first, in spreads: below it is silence
 ROWS = 8192  # samples that norms are looked at in, and magnitudes at least
 MARKS, BLOCK = 1 << 24, 1 << 21  # numbers that magnitudes are marked by, and at a time
@@ -53,20 +54,21 @@ class Limits:
         A figure of an axis, and of a plane, under any of the scores and weights.
     norms : float
         One of a plane that there is one of.
-    interval : float
-        Of intervals that hold for all planes together, 19 times in 20.
+    interval, suspect : float
+        Of intervals that hold for all planes together, 19 times in 20; and in any plane as often as a false alarm.
     """
 
     axis: float
     plane: float
     norms: float
     interval: float
+    suspect: float
 
     @classmethod
     def of(cls, r: int, trials: int) -> Limits:
         """For ``r`` axes, and so many scores and weights."""
         planes = max(1, r * (r - 1) // 2)
-        rates = (RATE / r / trials, RATE / planes / trials, RATE / planes, 0.05 / planes)
+        rates = (RATE / r / trials, RATE / planes / trials, RATE / planes, 0.05 / planes, min(RATE, 0.05 / planes))
         return cls(*(float(norm.isf(rate / 2)) for rate in rates))
 
 
@@ -117,7 +119,7 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, S: np.ndarray, limits
     errors = limits.plane
     r = heavy.shape[0]
     other = ~np.eye(r, dtype=bool)
-    independent, dependent, exclusive, different = (np.zeros((r, r), dtype=bool) for _ in range(4))
+    independent, dependent, contrary, exclusive, different = (np.zeros((r, r), dtype=bool) for _ in range(5))
     lopsided, skewed, mixed, alike, stiff = (np.zeros((r, r), dtype=bool) for _ in range(5))
     ratio = np.zeros((r, r))
     for contrast in contrasts:
@@ -125,9 +127,10 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, S: np.ndarray, limits
         size = np.abs(k.value)[:, None]
         within = c.surely_within(TENTH * size, limits.interval) & contrast.sharp(limits.axis)[:, None]
         independent |= within & within.T
-        beyond = c.surely_beyond(TENTH * size, errors)
+        beyond, larger = (c.surely_beyond(TENTH * size, sure) for sure in (errors, limits.interval))
         dependent |= (beyond | beyond.T) & other
-        less = c.surely_beyond(0.0, limits.interval) & (c.value * k.value[:, None] < 0)
+        contrary |= (larger | larger.T) & other
+        less = c.surely_beyond(0.0, limits.suspect) & (c.value * k.value[:, None] < 0)
         exclusive |= (less | less.T) & other
         ratio = np.maximum(ratio, np.abs(c.value) / np.where(size > 0, size, np.inf))
         apart = np.abs(shape.value[:, None] - shape.value)
@@ -147,7 +150,8 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, S: np.ndarray, limits
         skewed |= (own[:, None] | own) & small & small.T
         cross = g.surely_beyond(0.0, errors) & other
         mixed |= cross | cross.T
-    dependent |= together(S)
+    often, crooked = together(S)
+    dependent |= often
     both = heavy[:, None] & heavy
     norms = small_norms(S, dependent)
     seen = ~both | (norms.count >= FEWEST)
@@ -155,18 +159,20 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, S: np.ndarray, limits
     sparser = both & (norms.small > limits.norms) & ~against
     mildly = both & (norms.all > limits.norms) & seen & ~against & ~exclusive
     settled = (independent | different) & seen & (lopsided | ~against) | skewed & ~mixed | mildly
-    settled = settled & ~dependent | sparser & ~lopsided
+    settled = settled & ~dependent & ~contrary | sparser & ~lopsided & ~crooked
     return Planes(independent, dependent, different, skewed, mildly | sparser, settled | ~other, alike & ~stiff, ratio)
 
 
-def together(S: np.ndarray) -> np.ndarray:
-    """Pairs of signals ``S (m, r)`` that have some magnitudes together far more often than by chance, ``(r, r)``.
+def together(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of signals ``S (m, r)`` that have similar magnitudes together far more often than by chance, ``(r, r)``.
 
     Fourth cumulants of dependent signals may cancel: two that are active at the same times, in the axes of their sum
     and difference, have none where ``c = k``.  But what is active alone has two equal magnitudes there, and they occur
     together only.  So samples are counted by the magnitudes of both, in octaves that advance by half of one, and the
-    count compared with :data:`OFTEN` times the product of the shares, by the tail of Poisson's law.  Noise that
-    is not white has magnitudes together, too, but not by so much.
+    count compared with :data:`OFTEN` times the product of the shares, by the tail of Poisson's law.
+
+    And pairs that have similar magnitudes together with mostly one sign, ``(r, r)``: an atom that is not among the axes
+    has, and noise that is not white, but not signals whose signs are independent given the magnitudes.
     """
     r = S.shape[1]
     S = S[: max(ROWS, MARKS // (r * STEPS))]
@@ -177,20 +183,27 @@ def together(S: np.ndarray) -> np.ndarray:
     place = np.clip(np.floor(octave), -1, STEPS - 1).astype(np.int8)  # (m, r)
     marks = np.stack([(place == a) | (place == a + 1) for a in range(STEPS - 1)], axis=2).astype(np.float32)
     shares = np.asarray(np.mean(marks, axis=0, dtype=np.float64))  # (r, octaves)
+    signed = (marks * np.sign(S, dtype=np.float32)[:, :, None]).reshape(m, -1)
     marks = marks.reshape(m, -1)
-    rate = RATE / max(1, r * (r - 1) // 2) / (STEPS - 1) ** 2
-    out = np.zeros((r, r), dtype=bool)
+    # Far from both axes: what is a little off an axis has a small magnitude, of one sign, whenever it is large.
+    alike = np.abs(np.subtract.outer(np.arange(STEPS - 1), np.arange(STEPS - 1)))[:, None, :] <= 2
+    rate = RATE / max(1, r * (r - 1) // 2) / np.sum(alike)
+    often, crooked = np.zeros((r, r), dtype=bool), np.zeros((r, r), dtype=bool)
     size = max(1, BLOCK // marks.shape[1])
     for first in range(0, r, size):
         rows = slice(first * (STEPS - 1), (first + size) * (STEPS - 1))
-        seen = (marks[:, rows].T @ marks).reshape(-1, STEPS - 1, r, STEPS - 1)  # below 2^24: exact in float32
+        # Counts below 2^24 are exact in float32.
+        seen, excess = ((X[:, rows].T @ X).reshape(-1, STEPS - 1, r, STEPS - 1) for X in (marks, signed))
         chance = OFTEN * m * shares[first : first + size, :, None, None] * shares
-        more = seen > chance
+        more = (seen > chance) & alike
         rare = np.zeros(seen.shape, dtype=bool)
         rare[more] = pdtrc(seen[more] - 1.0, chance[more]) < rate
-        out[first : first + size] = np.any(rare, axis=(1, 3))
-    np.fill_diagonal(out, False)
-    return out
+        one_sign = alike & (np.abs(excess) > MOSTLY * seen) & (np.abs(excess) > norm.isf(rate / 2) * np.sqrt(seen))
+        often[first : first + size] = np.any(rare & ~one_sign, axis=(1, 3))
+        crooked[first : first + size] = np.any(one_sign, axis=(1, 3))
+    np.fill_diagonal(often, False)
+    np.fill_diagonal(crooked, False)
+    return often, crooked
 
 
 @dataclass(frozen=True)
