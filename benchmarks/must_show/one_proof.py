@@ -8,7 +8,8 @@ Cases are those of ``benchmarks/strangers.py``.  Parts, each with its bar:
 - ``pairs``: 500 pairs of calls on the same data (number given or not, seeds, row order, with and without refinement,
   ``partial_fit``, disjoint halves); no two certify axes that exclude each other, or complete sets that differ.
 - ``power``: the certified share of independent sources, law by law, no lower than what is kept in
-  ``benchmarks/results/before/one_proof.json`` (``--before`` measured that, on the version before).
+  ``benchmarks/results/before/one_proof.json`` (``--before`` measured that, on the version before); what
+  is not certified because samples do not exclude another reading is shown apart, and counts as lost.
 - ``two_laws``: uniform beside logistic, signs beside Cauchy, exponential beside Laplace, d = 8, m = 20,000, 20 seeds,
   number given and not; every source certified.
 """
@@ -237,7 +238,7 @@ def main(argv=None):
             for law in strangers.LAWS:
                 bar = max(before[law], before.get(f"{law} at 0", 0.0))
                 lines.append([law, before[law], before.get(f"{law} at 0"), now[law], rival[law] - now[law]])
-                holds = now[law] >= bar or rival[law] >= bar
+                holds = now[law] >= bar
                 bars.judge(f"{law}: no lower than before", holds, f"{now[law]:.3f}, before {bar:.3f}, "
                            f"rival not excluded {rival[law] - now[law]:.3f}", full_size=True)  # fmt: skip
             print(report.table(["law", "before", "before, plain", "now", "rival not excluded"], lines))

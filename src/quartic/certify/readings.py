@@ -6,14 +6,15 @@ turned by 45 degrees a pair with cross cumulant ``c`` and kurtoses ``k`` has ``c
 The order of what is assumed decides, plane by plane:
 
 1. *Independent sources*: every cross term is **shown** to lie within a tenth of the kurtoses, under one score and
-   weight, and nothing shows the contrary: no other score or weight has one beyond a tenth, and no magnitudes occur
-   together more than four times as often as by chance.
+   weight, and nothing shows the contrary: no other score or weight has one beyond a tenth, and no similar magnitudes
+   occur together more than four times as often as by chance.
 2. Cross terms that **may** be so small, and no second reading: the two have different kurtoses and are shown to be far
    from a plane that is the same in all directions but for lengths (the coupling is less than half of the kurtosis); or
    they are skewed and mixed third moments are shown to be small (signs of a skewed pair are independent in no axes).
 3. *Few active atoms in samples of small norm*: for signals of positive kurtosis, the axes in which those samples are
-   significantly sparser.  Samples of all norms may say so where cross terms may be small, and the two do not exclude
-   each other: so do the sum and the difference of two that hardly ever occur alone.
+   significantly sparser, and in which no similar magnitudes have mostly one sign, as those of an atom that is not among
+   the axes.  Samples of all norms may say so where cross terms may be small, and the two do not exclude each other: so
+   do the sum and the difference of two that hardly ever occur alone.
 
 Where the smallest norms speak for the other reading, nothing of this helps heavy-tailed symmetric signals.  A pair that
 passes none of it has a rival, and is not certified.
@@ -83,7 +84,7 @@ class Planes:
     dependent : ndarray
         Cross terms are shown to be larger.
     different, skewed, sparser : ndarray
-        What excludes a second reading.
+        What excludes a second reading, where nothing speaks against it.
     settled : ndarray
         Whether one reading is left, and it is this one.
     alike : ndarray
@@ -125,16 +126,17 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, S: np.ndarray, limits
     for contrast in contrasts:
         k, c, g, shape = contrast.kurtosis, contrast.dependence, contrast.skewness, contrast.shape
         size = np.abs(k.value)[:, None]
-        within = c.surely_within(TENTH * size, limits.interval) & contrast.sharp(limits.axis)[:, None]
+        sharp = contrast.sharp(limits.axis)
+        within = c.surely_within(TENTH * size, limits.interval) & sharp[:, None]
         independent |= within & within.T
         beyond, larger = (c.surely_beyond(TENTH * size, sure) for sure in (errors, limits.interval))
         dependent |= (beyond | beyond.T) & other
+        larger &= sharp[:, None]
         contrary |= (larger | larger.T) & other
         less = c.surely_beyond(0.0, limits.suspect) & (c.value * k.value[:, None] < 0)
         exclusive |= (less | less.T) & other
         ratio = np.maximum(ratio, np.abs(c.value) / np.where(size > 0, size, np.inf))
         apart = np.abs(shape.value[:, None] - shape.value)
-        sharp = contrast.sharp(limits.axis)
         loose = contrast.coupling.surely_within(HALF * size, limits.interval) | ~sharp[:, None]
         far = loose & loose.T & (sharp[:, None] | sharp)
         different |= far & (apart > errors * np.hypot(shape.error[:, None], shape.error))
@@ -159,7 +161,7 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, S: np.ndarray, limits
     sparser = both & (norms.small > limits.norms) & ~against
     mildly = both & (norms.all > limits.norms) & seen & ~against & ~exclusive
     settled = (independent | different) & seen & (lopsided | ~against) | skewed & ~mixed | mildly
-    settled = settled & ~dependent & ~contrary | sparser & ~lopsided & ~crooked
+    settled = settled & ~dependent & ~contrary | sparser & ~lopsided & (~crooked | independent & ~contrary)
     return Planes(independent, dependent, different, skewed, mildly | sparser, settled | ~other, alike & ~stiff, ratio)
 
 
