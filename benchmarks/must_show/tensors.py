@@ -134,7 +134,7 @@ def main(argv=None):
     bars.judge(
         "estimated eps: no status hides a wrong one", hidden == 0, f"{wrong} wrong of {certified}, {hidden} hidden"
     )
-    return bars.close(rows=rows)
+    return bars.close(summary=lines, wrong=[row for row in rows if row["wrong"]])
 
 
 if __name__ == "__main__":

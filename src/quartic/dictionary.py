@@ -456,10 +456,14 @@ def assemble_overcomplete(
 
 def cumulant_pairs(T: FourTensor, U: np.ndarray) -> np.ndarray:
     """``E s_i^2 s_j^2`` of the signals of unit rows ``U (n, r)``, from the cumulant of whitened samples."""
-    B = pack_rank_one(from_numpy(U, T.like, T.like.dtype))
     inner = U @ U.T
-    pairs = to_numpy(array_namespace(B).matrix_transpose(B) @ T.apply(B))
-    return np.asarray(pairs, dtype=np.float64) + 1 + 2 * inner**2
+    return values_on_squares(T, U) + 1 + 2 * inner**2
+
+
+def values_on_squares(T: FourTensor, U: np.ndarray) -> np.ndarray:
+    """``<T, u_i u_i' (x) u_j u_j'>`` for rows ``U (n, r)``, on the host: ``(n, n)``."""
+    B = pack_rank_one(from_numpy(U, T.like, T.like.dtype))
+    return np.asarray(to_numpy(array_namespace(B).matrix_transpose(B) @ T.apply(B)), dtype=np.float64)
 
 
 def residual_norm(

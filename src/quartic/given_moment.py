@@ -6,14 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from quartic._arrays import (
-    array_namespace,
-    check_random_state,
-    from_numpy,
-    in_own_precision,
-    pack_rank_one,
-    to_numpy,
-)
+from quartic._arrays import check_random_state, from_numpy, in_own_precision, to_numpy
 from quartic._progress import Progress, Stages
 from quartic.algorithms.certify import DETERMINED, invariant_certificates, is_certified, pair_energy
 from quartic.algorithms.clean import clean as clean_moment
@@ -23,7 +16,7 @@ from quartic.algorithms.select import TRIALS, Selection, drops
 from quartic.algorithms.truncate import OVERSAMPLING, Spectrum, leading_spectrum
 from quartic.algorithms.whiten import whiten
 from quartic.certify.moments import has_rival
-from quartic.dictionary import residual_norm, warn_of
+from quartic.dictionary import residual_norm, values_on_squares, warn_of
 from quartic.result import Decomposition, Status, canonical_order, positive
 from quartic.search import LIKELY
 from quartic.tensors.combine import Congruence
@@ -117,9 +110,7 @@ def dictionary_from_moment(
         bounds = invariant_certificates(eps, atoms, spectrum, choice.rank)
         U = np.asarray(to_numpy(atoms), dtype=np.float64)
         weights, residual = residual_norm(tensor, U, rng)
-        B = pack_rank_one(from_numpy(U, like, like.dtype))
-        X = np.asarray(to_numpy(array_namespace(B).matrix_transpose(B) @ tensor.apply(B)), dtype=np.float64)
-        rival = has_rival(X, eps, white=covariance is not None)
+        rival = has_rival(values_on_squares(tensor, U), eps, white=covariance is not None)
         bounds = np.where(rival, 0.0, bounds)
     rows = U @ backward
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)

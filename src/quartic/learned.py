@@ -90,8 +90,7 @@ class LearningReport:
             f"spectral    {self.subsample} samples, {self.form}: {self.subsample_reason}",
             f"weights     temperature {self.temperature:.3g}, {self.effective:.0f} effective samples",
             f"supports    tau {self.tau:.2f}, {counted(len(self.groups), 'group')}; "
-            f"{counted(self.local, 'atom')} certified among others"
-            " that they occur with",
+            f"{counted(self.local, 'atom')} certified among others that they occur with",
             f"refinement  {self.refinement}",
             f"time        {sum(self.timings.values()):.2f} s",
         ]
