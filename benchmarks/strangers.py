@@ -158,7 +158,9 @@ class Case:
         """
         weights, _ = trim(self.samples, None)
         C = np.cov(self.samples if weights is None else self.samples[weights > 0], rowvar=False)
-        root = np.linalg.inv(np.linalg.cholesky(C)).T
+        values, vectors = np.linalg.eigh(C)
+        varies = values > 1e-10 * values[-1]  # trimming may leave nothing of a rare atom
+        root = vectors[:, varies] / np.sqrt(values[varies])
         made = [np.linalg.svd(rows @ root, full_matrices=False)[2] for rows in self.loose]
         U = _unit(B @ root)
         tables = (_unit(self.atoms @ root) @ U.T, np.concatenate((np.zeros((0, U.shape[1])), *made)) @ U.T)
@@ -166,7 +168,8 @@ class Case:
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(length > 0, length, 1.0)
 
 
 FAMILIES = ("law", "mixed", "gaussian", "blocks", "exclusive", "envelope", "shell", "sphere")

@@ -48,8 +48,8 @@ from quartic.overcomplete import (
     Tempered,
     code_moments,
     fitted_weights,
+    has_mirrors,
     looks_overcomplete,
-    occur_alone,
     overcomplete_stage,
     pooled,
     refine_codes,
@@ -122,9 +122,9 @@ def learn(
     spectral = first_look(data, frame, given, evidence, rng, stages)
     done = spectral.settled or spectral.proof.rest_is_gaussian
     if n_components is None and not done and 2 * spectral.proof.count < frame.dim and looks_overcomplete(ladder, rng):
-        # More atoms than dimensions, only if that many explain the simplest samples: see ``occur_alone``.
+        # More atoms than dimensions, only if nothing simpler explains the samples: see ``has_mirrors``.
         more = overcomplete_stage(ladder, None, given, rng)
-        if more is not None and occur_alone(evidence, more.found.atoms):
+        if more is not None and not has_mirrors(more.found.atoms):
             return assemble_overcomplete(data, frame, more, given, evidence, rng, stages, data.trimmed)
     if not done or temperature is not None or form != "auto":
         other = spectral_stage(data, frame, given, form, evidence, spectral, rng, stages, temperature)
@@ -388,11 +388,10 @@ def assemble_overcomplete(
         _, eps = residual_norm(T, U, rng)
         # A guess that refinement brought near to a certified atom is not another one.
         certificates = np.where(is_certified(found.found.bounds), found.found.prove(U), 0.0)
-        alone = occur_alone(evidence, U)
-        certificates = certificates if alone else np.zeros_like(certificates)
+        rival = has_mirrors(U)
+        certificates = np.zeros_like(certificates) if rival or not evidence.enough else certificates
         certificates[:m] = 1.0
         certificates = np.where(is_certified(certificates), certificates, 0.0)
-        why = Reason.INACCURATE if alone else Reason.RIVAL if evidence.enough else Reason.FEW_SAMPLES
         if data is None:
             spread, pairs = np.ones(U.shape[0]), cumulant_pairs(T, U)
         else:
@@ -410,6 +409,7 @@ def assemble_overcomplete(
     pairs = pairs[np.ix_(order, order)]
     correlations = correlations_of_pairs(pairs)
     weight = float(found.best.given.moment.effective.sum())
+    why = Reason.RIVAL if rival else Reason.INACCURATE if evidence.enough else Reason.FEW_SAMPLES
     doubts = tuple(None if c > CERTIFIED else Doubt(why) for c in certificates[order])
     report = LearningReport(
         samples=found.best.given.samples if data is None else data.rows,

@@ -10,6 +10,7 @@ counts, unless a stronger one contradicts it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -55,9 +56,8 @@ HELD_OUT = 4  # one in so many of them judges the refinement
 BIAS = 0.15  # radians by which weights may turn an atom; measured, up to 0.07 at the strongest, twice that is taken
 COUNT_LIMIT = 1000  # packed dimension up to which more atoms than dimensions are looked for unasked: some seconds
 MEASURED = 20_000  # samples whose codes tell variances and tau: a few percent of error
-SILENT, SIMPLEST = 0.02, 1 / 8  # of the 99% quantile of squared norms; and the part of those above that is looked at
-ALONG, MOSTLY = 0.8, 0.5  # squared cosine of a sample with an atom that it is; share of the samples that are one
 EXACT = 1e-6  # median residual of exactly sparse samples
+GLANCE, MIRRORS = 16, 1 << 22  # atoms that nearly all mirrors fail on; cosines of images at a time
 
 
 @dataclass(frozen=True)
@@ -502,20 +502,30 @@ def pooled(
     return Overcomplete(Certified(atoms, bounds), halves, trials[0], len(trials))
 
 
-def occur_alone(evidence: Evidence, U: np.ndarray) -> bool:
-    """Whether the simplest samples are single atoms: of smallest norm, among those that are not silent.
+def has_mirrors(U: np.ndarray) -> bool:
+    """Whether mirrors map unit rows ``U (n, r)`` to each other, and some of the rows lie in the span of their normals.
 
-    The order of readings (``certify.readings``) for more atoms than dimensions: samples of small norm have few active
-    atoms.  In blocks of atoms that are nearly always active together, sums of them are rank-one elements of the span as
-    well, and occur; but the smallest samples are the atoms, and lie along none of the sums.
+    Signs of orthonormal axes are independent given the magnitudes if and only if the law is the same in the mirrors
+    normal to these axes; and the law of more atoms than dimensions is the same in a mirror only if that maps the atoms
+    to each other.  The sums ``(+-a +-b +-c)/sqrt(3)`` of three atoms have the mirrors of the three: where mirrors span
+    an atom, fewer axes that explain as much are another reading of it.  Atoms in general position have no mirrors.
     """
-    if not evidence.enough:
-        return False
-    squares = evidence.squares
-    loud = np.flatnonzero(squares > SILENT * np.quantile(squares, 0.99))
-    some = loud[np.argsort(squares[loud], kind="stable")[: max(1, int(SIMPLEST * loud.shape[0]))]]
-    cosine = (evidence.Z[some] @ U.T) ** 2 / squares[some, None]
-    return bool(np.mean(np.max(cosine, axis=1) > ALONG) > MOSTLY)
+    first, second = np.triu_indices(U.shape[0], 1)
+    # The normals of mirrors that swap two of them; most move one of the first few to nowhere.
+    normals = normalised(np.concatenate((U[first] - U[second], U[first] + U[second])))
+    for some in (U[:GLANCE], U):
+        size = max(1, MIRRORS // (U.shape[0] * some.shape[0]))
+        parts = [normals[start : start + size] for start in range(0, normals.shape[0], size)]
+        normals = np.concatenate([normals[:0]] + [A[np.all(_images(A, some, U), axis=1)] for A in parts])
+    values, vectors = np.linalg.eigh(normals.T @ normals)
+    span = vectors[:, values > 0.5]  # a normal that was found has a value of 1 or more, errors of several far less
+    return bool(np.any(np.sum((U @ span) ** 2, axis=1) > math.cos(BIAS) ** 2))
+
+
+def _images(A: np.ndarray, some: np.ndarray, U: np.ndarray) -> np.ndarray:
+    """Whether the mirrors with unit normals ``A (k, r)`` map rows of ``some (l, r)`` to any of ``U (n, r)``."""
+    cosine = some @ U.T - 2 * (A @ some.T)[:, :, None] * (A @ U.T)[:, None, :]  # <R u_i, u_j>, (k, l, n)
+    return np.asarray(np.max(np.abs(cosine), axis=2) > math.cos(BIAS))
 
 
 def refine_codes(

@@ -32,13 +32,13 @@ from scipy.stats import norm
 from quartic.certify.contrast import Contrast
 
 RATE = 2e-3  # false alarms of a kind in a fit: by definition, one fit in 500
-TENTH = 0.1  # of the kurtoses: cross terms of signals that count as independent; by definition
+DISCOVERY = 0.05  # share of false ones among what speaks against readings; by definition, that of intervals
+TENTH = 0.1  # of the kurtoses: cross terms of signals that count as independent; by definition, also of their marks
 HALF = 0.5  # of the kurtosis: a coupling that leaves axes to a plane; all of it leaves none
 THIRD = 1 / 3  # of the larger skewness: mixed third moments of axes that are right; turned by 45 degrees they are equal
 SILENT = 0.125  # of the 99% quantile of a square: below it both are silent; arbitrary, half of a signal turned by 45
 SMALL = 1 / 16  # of the samples that are not silent, by their norm; arbitrary
 FEWEST = 64  # samples in a plane that are not silent, below which heavy tails are not seen yet; arbitrary
-OFTEN = 4  # times the chance of independent signals: magnitudes that count as occurring together; by definition
 MOSTLY = 0.5  # of the samples: an excess of one sign; by definition, three of four
 STEPS, LEAST = 10, -1.5  # half octaves of magnitudes, and log2 of the first, in spreads: below it is silence
 ROWS = 8192  # samples that norms are looked at in, and magnitudes at least
@@ -153,11 +153,11 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, S: np.ndarray, limits
         cross = g.surely_beyond(0.0, errors) & other
         mixed |= cross | cross.T
     often, crooked = together(S)
-    dependent |= often
-    both = heavy[:, None] & heavy
+    dependent |= discovered(often, other)
+    both = heavy[:, None] & heavy & other
     norms = small_norms(S, dependent)
     seen = ~both | (norms.count >= FEWEST)
-    against = both & (norms.lowest < -limits.norms)
+    against = discovered(norms.against, both)
     sparser = both & (norms.small > limits.norms) & ~against
     mildly = both & (norms.all > limits.norms) & seen & ~against & ~exclusive
     settled = (independent | different) & seen & (lopsided | ~against) | skewed & ~mixed | mildly
@@ -165,13 +165,27 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, S: np.ndarray, limits
     return Planes(independent, dependent, different, skewed, mildly | sparser, settled | ~other, alike & ~stiff, ratio)
 
 
+def discovered(p: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """Planes in which something is found, by p-values ``(r, r)`` of those that are ``asked``; symmetric.
+
+    What speaks against a reading takes certificates away, and none may be missing: one in twenty of those that are
+    found is by chance (Benjamini and Hochberg 1995), however many planes there are.  Where all groups of a law have
+    two readings each shows a little of it.
+    """
+    some = np.sort(p[np.triu(asked)])
+    few = np.flatnonzero(some <= DISCOVERY * np.arange(1, some.size + 1) / max(some.size, 1))
+    return asked & (p <= some[few[-1]]) if few.size else np.zeros_like(asked)
+
+
 def together(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of signals ``S (m, r)`` that have similar magnitudes together far more often than by chance, ``(r, r)``.
+    """P-values ``(r, r)`` of pairs of signals ``S (m, r)`` that are active together more often than by chance.
 
     Fourth cumulants of dependent signals may cancel: two that are active at the same times, in the axes of their sum
-    and difference, have none where ``c = k``.  But what is active alone has two equal magnitudes there, and they occur
-    together only.  So samples are counted by the magnitudes of both, in octaves that advance by half of one, and the
-    count compared with :data:`OFTEN` times the product of the shares, by the tail of Poisson's law.
+    and difference, have none where ``c = k``.  But they are silent at the same times there, and what is active alone
+    has two equal magnitudes.  So samples are counted by the magnitudes of both, in bands (:func:`bands`), and the count
+    is compared with that of signals whose marks have a correlation of :data:`TENTH`, by the tail of Poisson's law.  An
+    axis that is a little off shares the activity of another, with one sign: samples with equal and with opposite signs
+    are counted apart, and both must be too many.
 
     And pairs that have similar magnitudes together with mostly one sign, ``(r, r)``: an atom that is not among the axes
     has, and noise that is not white, but not signals whose signs are independent given the magnitudes.
@@ -183,29 +197,45 @@ def together(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     with np.errstate(divide="ignore"):
         octave = 2 * (np.log2(np.abs(S) / np.where(spread > 0, spread, 1.0)) - LEAST)
     place = np.clip(np.floor(octave), -1, STEPS - 1).astype(np.int8)  # (m, r)
-    marks = np.stack([(place == a) | (place == a + 1) for a in range(STEPS - 1)], axis=2).astype(np.float32)
-    shares = np.asarray(np.mean(marks, axis=0, dtype=np.float64))  # (r, octaves)
-    signed = (marks * np.sign(S, dtype=np.float32)[:, :, None]).reshape(m, -1)
-    marks = marks.reshape(m, -1)
-    # Far from both axes: what is a little off an axis has a small magnitude, of one sign, whenever it is large.
-    alike = np.abs(np.subtract.outer(np.arange(STEPS - 1), np.arange(STEPS - 1)))[:, None, :] <= 2
-    rate = RATE / max(1, r * (r - 1) // 2) / np.sum(alike)
-    often, crooked = np.zeros((r, r), dtype=bool), np.zeros((r, r), dtype=bool)
-    size = max(1, BLOCK // marks.shape[1])
+    marks = (place[:, :, None] == np.arange(STEPS)).astype(np.float32)
+    signed = marks * np.sign(S, dtype=np.float32)[:, :, None]
+    B, similar = bands()
+    share, sign = (np.mean(X, axis=0, dtype=np.float64) @ B for X in (marks, signed))  # (r, bands)
+    width = np.sqrt(share * (1 - share))
+    marks, signed = (X.reshape(m, -1) for X in (marks, signed))
+    sure = norm.isf(RATE / max(1, r * (r - 1) // 2) / similar.size / 2)
+    often, crooked = np.ones((r, r)), np.zeros((r, r), dtype=bool)
+    size = max(1, BLOCK // (r * similar.size))
     for first in range(0, r, size):
-        rows = slice(first * (STEPS - 1), (first + size) * (STEPS - 1))
+        mine = slice(first, first + size)
+        rows = slice(first * STEPS, (first + size) * STEPS)
         # Counts below 2^24 are exact in float32.
-        seen, excess = ((X[:, rows].T @ X).reshape(-1, STEPS - 1, r, STEPS - 1) for X in (marks, signed))
-        chance = OFTEN * m * shares[first : first + size, :, None, None] * shares
-        more = (seen > chance) & alike
-        rare = np.zeros(seen.shape, dtype=bool)
-        rare[more] = pdtrc(seen[more] - 1.0, chance[more]) < rate
-        one_sign = alike & (np.abs(excess) > MOSTLY * seen) & (np.abs(excess) > norm.isf(rate / 2) * np.sqrt(seen))
-        often[first : first + size] = np.any(rare & ~one_sign, axis=(1, 3))
-        crooked[first : first + size] = np.any(one_sign, axis=(1, 3))
-    np.fill_diagonal(often, False)
-    np.fill_diagonal(crooked, False)
-    return often, crooked
+        counts = ((X[:, rows].T @ X).reshape(-1, STEPS, r, STEPS).astype(np.float64) for X in (marks, signed))
+        seen, excess = (np.einsum("iajb,ac,bd->icjd", X, B, B, optimize=True) for X in counts)
+        chance, lean, allowed = (m * x[mine, :, None, None] * x for x in (share, sign, width))
+        tail = np.zeros(seen.shape)
+        for way in (1, -1):
+            count, expected = (seen + way * excess) / 2, (chance + way * lean + TENTH * allowed) / 2
+            more = count > expected
+            tail[~more] = 1.0
+            tail[more] = np.maximum(tail[more], pdtrc(count[more] - 1.0, expected[more]))
+        often[mine] = np.minimum(np.min(tail, axis=(1, 3)) ** 2 * similar.size, 1.0)  # the two are independent
+        one_sign = (np.abs(excess) > MOSTLY * seen) & (np.abs(excess) > sure * np.sqrt(seen))
+        crooked[mine] = np.any(one_sign & similar[:, None, :], axis=(1, 3))
+    return np.minimum(often, often.T), crooked & ~np.eye(r, dtype=bool)
+
+
+def bands() -> tuple[np.ndarray, np.ndarray]:
+    """Bands of magnitudes as sums of half octaves, ``(STEPS, b)``, and which two are similar, ``(b, b)``.
+
+    Octaves that advance by half of one, and all that is above each of them.  Similar are octaves at most one apart: far
+    from both axes, for what is a little off an axis has a small magnitude, of one sign, whenever it is large.
+    """
+    place, first = np.arange(STEPS)[:, None], np.arange(STEPS - 1)
+    octaves, above = (place == first) | (place == first + 1), place >= first
+    is_octave = np.arange(2 * (STEPS - 1)) < STEPS - 1
+    near = np.abs(np.subtract.outer(np.tile(first, 2), np.tile(first, 2))) <= 2
+    return np.concatenate((octaves, above), axis=1).astype(np.float64), near & is_octave[:, None] & is_octave
 
 
 @dataclass(frozen=True)
@@ -219,16 +249,17 @@ class Norms:
     ----------
     small, all : ndarray
         Over the part :data:`SMALL` of smallest norm, and over all.
-    lowest : ndarray
-        The smallest over any number of samples of smallest norm, up to a quarter; without what one diagonal alone takes
-        of it, as noise that is not white: ``E exp(4i phi) = (E exp(2i phi))^2`` for the angle of any Gaussian.
+    against : ndarray
+        P-value of the smallest over any number of samples of smallest norm, up to a quarter, times half octaves of
+        that number; without what one diagonal alone takes of it, as noise that is not white: ``E exp(4i phi) =
+        (E exp(2i phi))^2`` for the angle of any Gaussian.
     count : ndarray
         Samples that are not silent.
     """
 
     small: np.ndarray
     all: np.ndarray
-    lowest: np.ndarray
+    against: np.ndarray
     count: np.ndarray
 
 
@@ -242,7 +273,7 @@ def small_norms(S: np.ndarray, dependent: np.ndarray) -> Norms:
     squares = columns * columns
     r, m = columns.shape
     loud = SILENT * np.quantile(squares, 0.99, axis=1)
-    small, total, lowest, count = (np.zeros((r, r)) for _ in range(4))
+    small, total, against, count = (np.zeros((r, r)) for _ in range(4))
     around = (dependent | np.eye(r, dtype=bool)).astype(np.float64) @ squares
     first, second = np.triu_indices(r, 1)
     size = max(1, BLOCK // m)
@@ -262,6 +293,7 @@ def small_norms(S: np.ndarray, dependent: np.ndarray) -> Norms:
         some, any_ = (np.maximum(np.ceil(share * loud_ones).astype(np.intp), 1) for share in (SMALL, 1.0))
         small[i, j] = np.take_along_axis(z, some[:, None] - 1, axis=1)[:, 0]
         total[i, j] = np.take_along_axis(z, any_[:, None] - 1, axis=1)[:, 0]
-        lowest[i, j] = np.min(np.where(n <= loud_ones[:, None] / 4, z + oblique * np.sqrt(2 / n), 0.0), axis=1)
+        lowest = np.min(np.where(n <= loud_ones[:, None] / 4, z + oblique * np.sqrt(2 / n), 0.0), axis=1)
+        against[i, j] = np.minimum(norm.cdf(lowest) * 2 * np.log2(np.maximum(loud_ones / 2, 2.0)), 1.0)
         count[i, j] = loud_ones
-    return Norms(*(figure + figure.T for figure in (small, total, lowest, count)))
+    return Norms(*(figure + figure.T for figure in (small, total, against, count)))
