@@ -9,7 +9,7 @@ from quartic import SpectralDictionaryLearning, SpectralICA
 from quartic.algorithms.recover import polar
 from quartic.certify import Basis, Candidates, Doubt, Proof, Reason, certify
 from quartic.certify.contrast import cube, gaussian_error, measure, offsets, tanh
-from quartic.certify.readings import Limits, discovered, small_norms, together
+from quartic.certify.readings import Limits, small_norms, together
 from quartic.datasets import nice_samples
 from quartic.evidence import Evidence
 from quartic.evidence.kept import MOST, Kept
@@ -158,14 +158,14 @@ class TestReadings:
         k, c = np.mean(Z**4, axis=0) - 3, np.mean(Z[:, 0] ** 2 * Z[:, 1] ** 2) - 1
         assert np.all(k > 0.5)
         assert abs(c) < 0.1 * np.min(k) + 0.2
-        assert together(Z)[0][0, 1] < 1e-3
-        assert together(S)[0][0, 1] < 1e-3
+        assert together(Z, 2.0)[0][0, 1] < 1e-3
+        assert together(S, 2.0)[0][0, 1] < 1e-3
 
     @pytest.mark.parametrize("law", ["laplace", "exponential", "signs", "sparse", "t"])
     def test_independent_magnitudes_do_not_occur_together(self, seed, law):
         S = LAWS[law](np.random.default_rng(seed), (5000, 12))
-        often, crooked = together(S - np.mean(S, axis=0))
-        assert not np.any(discovered(often, ~np.eye(12, dtype=bool)))
+        often, ever, crooked = together(S - np.mean(S, axis=0), 2.0)
+        assert min(np.min(often), np.min(ever)) > 1e-3
         assert not np.any(crooked) or law in ("exponential", "signs")  # magnitudes about the mean tell the sign
 
     @pytest.mark.parametrize(("together_", "m"), [(0.95, 1217), (0.9, 693)])
@@ -173,14 +173,14 @@ class TestReadings:
         """Nearly always together: sum and difference exclude each other, and look independent but for a few samples."""
         S = block(np.random.default_rng(seed), m, 2, together_, 0.1, lambda shape: np.full(shape, 1.0))
         alone = np.sum(np.sum(S != 0, axis=1) == 1)
-        found, _ = together(S @ np.array([[1, 1], [1, -1]]) / np.sqrt(2))
+        _, found, _ = together(S @ np.array([[1, 1], [1, -1]]) / np.sqrt(2), 2.0)
         assert found[0, 1] < 0.05 or alone < 6
 
     def test_an_atom_beside_the_axes_has_one_sign(self, seed):
         """Three atoms in a plane: along two of them the third one's signs are not independent."""
         x = LAWS["sparse"](np.random.default_rng(seed), (6000, 3))
         S = x[:, :2] + x[:, 2:] * np.array([0.6, 0.8])
-        assert together(S)[1][0, 1]
+        assert together(S, 2.0)[2][0, 1]
 
     def test_norms_of_a_group_are_those_of_all_of_it(self, seed):
         """Three that are nearly always together: turned by a reflection most corners of the cube lie near the axes."""

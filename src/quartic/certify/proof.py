@@ -199,7 +199,7 @@ class _Trial:
             k = contrast.kurtosis
             heavy |= contrast.sharp(self.limits.axis) & ((k.value > 0) == (score is cube))
         S = self.evidence.Z @ self.axes.T
-        planes = read(contrasts, heavy, S, self.limits)
+        planes = read(contrasts, heavy, _apart(self.frames, self.axes) <= NEAR, S, self.limits)
         tangled = np.any(planes.dependent, axis=1)
         gaussian, free = np.ones(self.r, dtype=bool), np.ones(self.r, dtype=bool)
         for (share, score), contrast in zip(RUNGS, contrasts, strict=True):
@@ -256,7 +256,7 @@ class _Trial:
         middle = frames[0] + frames[1]
         middle = middle / np.linalg.norm(middle, axis=1, keepdims=True)
         to_middle = angles(middle, self.axes)
-        apart = np.max([angles(B, self.axes) for B in frames], axis=0)
+        apart = _apart(frames, self.axes)
         k = np.abs(contrast.kurtosis.value) - contrast.kurtosis.error
         off, tilt = _angle(contrast, k, self.limits.axis)
         should_vanish = Figure(
@@ -310,6 +310,11 @@ def angles(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Between unit rows of ``A`` and of ``B``, of either sign; small ones are known to rounding, not to its root."""
     signs = np.where(np.sum(A * B, axis=1) < 0, -1.0, 1.0)[:, None]
     return np.asarray(2 * np.arcsin(np.minimum(np.linalg.norm(A - signs * B, axis=1) / 2, 1.0)))
+
+
+def _apart(frames: Sequence[np.ndarray], axes: np.ndarray) -> np.ndarray:
+    """The larger angle of each axis to what the two halves have in its place, ``(r,)``."""
+    return np.asarray(np.max([angles(B, axes) for B in frames], axis=0))
 
 
 def _least(settled: np.ndarray, ratio: np.ndarray, i: int) -> int:

@@ -32,13 +32,13 @@ from scipy.stats import norm
 from quartic.certify.contrast import Contrast
 
 RATE = 2e-3  # false alarms of a kind in a fit: by definition, one fit in 500
-DISCOVERY = 0.05  # share of false ones among what speaks against readings; by definition, that of intervals
+INTERVAL, DOUBT = 0.05, 0.01  # fits in which any interval, or doubt, is false; by definition
 TENTH = 0.1  # of the kurtoses: cross terms of signals that count as independent; by definition, also of their marks
 HALF = 0.5  # of the kurtosis: a coupling that leaves axes to a plane; all of it leaves none
 THIRD = 1 / 3  # of the larger skewness: mixed third moments of axes that are right; turned by 45 degrees they are equal
 SILENT = 0.125  # of the 99% quantile of a square: below it both are silent; arbitrary, half of a signal turned by 45
 SMALL = 1 / 16  # of the samples that are not silent, by their norm; arbitrary
-FEWEST = 64  # samples in a plane that are not silent, below which heavy tails are not seen yet; arbitrary
+FEWEST = 128  # loud samples in a plane: of two atoms that are together 19 times in 20 a dozen are of one alone, and seen
 MOSTLY = 0.5  # of the samples: an excess of one sign; by definition, three of four
 STEPS, LEAST = 10, -1.5  # half octaves of magnitudes, and log2 of the first, in spreads: below it is silence
 ROWS = 8192  # samples that norms are looked at in, and magnitudes at least
@@ -69,7 +69,8 @@ class Limits:
     def of(cls, r: int, trials: int) -> Limits:
         """For ``r`` axes, and so many scores and weights."""
         planes = max(1, r * (r - 1) // 2)
-        rates = (RATE / r / trials, RATE / planes / trials, RATE / planes, 0.05 / planes, min(RATE, 0.05 / planes))
+        all_hold = INTERVAL / planes
+        rates = (RATE / r / trials, RATE / planes / trials, RATE / planes, all_hold, min(RATE, all_hold))
         return cls(*(float(norm.isf(rate / 2)) for rate in rates))
 
 
@@ -104,7 +105,9 @@ class Planes:
     ratio: np.ndarray
 
 
-def read(contrasts: Sequence[Contrast], heavy: np.ndarray, S: np.ndarray, limits: Limits) -> Planes:
+def read(
+    contrasts: Sequence[Contrast], heavy: np.ndarray, stable: np.ndarray, S: np.ndarray, limits: Limits
+) -> Planes:
     """Every plane of two axes.
 
     Parameters
@@ -113,6 +116,8 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, S: np.ndarray, limits
         Under several weights and scores, of all evidence.
     heavy : ndarray of shape (r,)
         Signals of positive kurtosis.
+    stable : ndarray of shape (r,)
+        Axes that both halves of the samples have.
     S : ndarray of shape (m, r)
         Signals, of which norms are looked at.
     limits : Limits
@@ -152,8 +157,9 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, S: np.ndarray, limits
         skewed |= (own[:, None] | own) & small & small.T
         cross = g.surely_beyond(0.0, errors) & other
         mixed |= cross | cross.T
-    often, crooked = together(S)
+    often, ever, crooked = together(S, limits.interval)
     dependent |= discovered(often, other)
+    contrary |= discovered(ever, other & ~crooked)  # noise that is not white is larger where an atom is active
     both = heavy[:, None] & heavy & other
     norms = small_norms(S, dependent)
     seen = ~both | (norms.count >= FEWEST)
@@ -161,6 +167,7 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, S: np.ndarray, limits
     sparser = both & (norms.small > limits.norms) & ~against
     mildly = both & (norms.all > limits.norms) & seen & ~against & ~exclusive
     settled = (independent | different) & seen & (lopsided | ~against) | skewed & ~mixed | mildly
+    settled &= (stable[:, None] & stable) | ~both
     settled = settled & ~dependent & ~contrary | sparser & ~lopsided & (~crooked | independent & ~contrary)
     return Planes(independent, dependent, different, skewed, mildly | sparser, settled | ~other, alike & ~stiff, ratio)
 
@@ -168,17 +175,16 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, S: np.ndarray, limits
 def discovered(p: np.ndarray, asked: np.ndarray) -> np.ndarray:
     """Planes in which something is found, by p-values ``(r, r)`` of those that are ``asked``; symmetric.
 
-    What speaks against a reading takes certificates away, and none may be missing: one in twenty of those that are
-    found is by chance (Benjamini and Hochberg 1995), however many planes there are.  Where all groups of a law have
-    two readings each shows a little of it.
+    One in a hundred of those that are found is by chance (Benjamini and Hochberg 1995), however many planes there are:
+    where all groups of a law have two readings each shows a little of it.
     """
     some = np.sort(p[np.triu(asked)])
-    few = np.flatnonzero(some <= DISCOVERY * np.arange(1, some.size + 1) / max(some.size, 1))
+    few = np.flatnonzero(some <= DOUBT * np.arange(1, some.size + 1) / max(some.size, 1))
     return asked & (p <= some[few[-1]]) if few.size else np.zeros_like(asked)
 
 
-def together(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """P-values ``(r, r)`` of pairs of signals ``S (m, r)`` that are active together more often than by chance.
+def together(S: np.ndarray, errors: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """P-values ``(r, r)`` of pairs of signals ``S (m, r)`` that are active together far more often than by chance, or more.
 
     Fourth cumulants of dependent signals may cancel: two that are active at the same times, in the axes of their sum
     and difference, have none where ``c = k``.  But they are silent at the same times there, and what is active alone
@@ -204,7 +210,7 @@ def together(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     width = np.sqrt(share * (1 - share))
     marks, signed = (X.reshape(m, -1) for X in (marks, signed))
     sure = norm.isf(RATE / max(1, r * (r - 1) // 2) / similar.size / 2)
-    often, crooked = np.ones((r, r)), np.zeros((r, r), dtype=bool)
+    often, ever, crooked = np.ones((r, r)), np.ones((r, r)), np.zeros((r, r), dtype=bool)
     size = max(1, BLOCK // (r * similar.size))
     for first in range(0, r, size):
         mine = slice(first, first + size)
@@ -213,16 +219,19 @@ def together(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         counts = ((X[:, rows].T @ X).reshape(-1, STEPS, r, STEPS).astype(np.float64) for X in (marks, signed))
         seen, excess = (np.einsum("iajb,ac,bd->icjd", X, B, B, optimize=True) for X in counts)
         chance, lean, allowed = (m * x[mine, :, None, None] * x for x in (share, sign, width))
-        tail = np.zeros(seen.shape)
-        for way in (1, -1):
-            count, expected = (seen + way * excess) / 2, (chance + way * lean + TENTH * allowed) / 2
-            more = count > expected
-            tail[~more] = 1.0
-            tail[more] = np.maximum(tail[more], pdtrc(count[more] - 1.0, expected[more]))
-        often[mine] = np.minimum(np.min(tail, axis=(1, 3)) ** 2 * similar.size, 1.0)  # the two are independent
+        for p, correlation in ((often, TENTH), (ever, 0.0)):
+            tail = np.zeros(seen.shape)
+            for way in (1, -1):
+                count, expected = (seen + way * excess) / 2, (chance + way * lean + correlation * allowed) / 2
+                more = count > expected
+                tail[~more] = 1.0
+                tail[more] = np.maximum(tail[more], pdtrc(count[more] - 1.0, expected[more]))
+            if correlation == 0:  # one that is shown to be below a tenth is none
+                tail[seen - chance <= (TENTH - errors / np.sqrt(m)) * allowed] = 1.0
+            p[mine] = np.minimum(np.min(tail, axis=(1, 3)) ** 2 * similar.size, 1.0)  # the two are independent
         one_sign = (np.abs(excess) > MOSTLY * seen) & (np.abs(excess) > sure * np.sqrt(seen))
         crooked[mine] = np.any(one_sign & similar[:, None, :], axis=(1, 3))
-    return np.minimum(often, often.T), crooked & ~np.eye(r, dtype=bool)
+    return np.minimum(often, often.T), np.minimum(ever, ever.T), crooked & ~np.eye(r, dtype=bool)
 
 
 def bands() -> tuple[np.ndarray, np.ndarray]:
