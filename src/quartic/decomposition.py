@@ -22,13 +22,13 @@ from quartic._arrays import (
 )
 from quartic._progress import Progress, Stages
 from quartic._words import counted, warn
-from quartic.algorithms.certify import SMALLEST, certificates, contradicted, is_certified, tilt_error
+from quartic.algorithms.certify import SMALLEST, certificates, contradicted, is_certified, tilt_error, two_behind_one
 from quartic.algorithms.postprocess import Evaluation, accepted, evaluate, improve
 from quartic.algorithms.recover import distinct, recover
 from quartic.algorithms.select import DROP, Selection, drops, lowest_drop, rank_above, rank_by_certificate
 from quartic.algorithms.subspace_power import SAME
 from quartic.algorithms.truncate import OVERSAMPLING, Spectrum, leading_spectrum, spectral_norm
-from quartic.general import can_count, general
+from quartic.general import can_count, general, left_beside
 from quartic.general import certificates as general_certificates
 from quartic.result import Decomposition, DecompositionWarning, Status, canonical_order, positive
 from quartic.tensors.base import FourTensor
@@ -282,6 +282,9 @@ def _general(
         left = measured if measured > TOO_MUCH * assumed else assumed
         again = general_certificates(spectrum.head(choice.rank), result.components, spectrum.values, left)
         bounds = np.where(is_certified(result.bounds), np.minimum(result.bounds, again), 0.0)
+        if rank is None and bound is not None:  # an error that is estimated hides nothing, by that estimate
+            beside = left_beside(spectrum, np.asarray(to_numpy(result.components), dtype=np.float64), weights)
+            bounds[m:] = two_behind_one(bounds, weights, beside + left)[m:]
     n = choice.rank
     counts, errors = (m, n if find is None else min(m + find, n), n), (measured, assumed, bound)
     found = _presented(result.components, weights, bounds, counts, errors, spectrum, choice, spectrum.sweeps, in_units)

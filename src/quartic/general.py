@@ -25,6 +25,7 @@ DENSE_PART = 4  # of the packed dimension: from N / 4 eigenvectors on a dense so
 DENSE_LIMIT = 2500  # N up to which the whole spectrum is looked at for the rank: some seconds
 DROP, TRIALS = 1.5, 4  # least ratio of a proposed cut of the spectrum, and how many of the sharpest are tried
 FULLEST = 0.9  # of N: the largest rank that is proposed; beyond, hardly a gap is left, and no maximum is isolated
+ENTRIES = 1 << 22  # numbers that are held at a time
 TIGHT = 1e-3  # root mean square residual of the eigenvectors over the smallest kept eigenvalue
 
 
@@ -126,6 +127,26 @@ def certificates(L: FactoredTensor, B: Array, values: np.ndarray, eps: float) ->
     # F is known to rounding only: so much is added to the sine.
     rounding = 64 * floor_of(B.dtype, xp) * np.sqrt(L.pair_dim)
     return cap_certificates(F, steepest, np.sqrt(own_sine(eps, values, c) ** 2 + rounding))
+
+
+def left_beside(spectrum: Spectrum, B: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """What the components ``B (m, d)`` leave of a tensor next to each of them, with the sign of its weight; ``(m,)``.
+
+    The largest ``<R, X (x) X>`` over ``X = (uv' + vu')/sqrt(2)``, with ``R = T - sum_i w_i b_i^(x4)`` and unit ``v``
+    beside ``u``: that is where a second component behind ``u`` would show.
+    """
+    T = spectrum.head(spectrum.values.shape[0])
+    matrices, lam = (np.asarray(to_numpy(x), dtype=np.float64) for x in (T.matrices, T.lam))
+    k, d = matrices.shape[:2]
+    size = max(1, ENTRIES // (k * d))
+    largest = [np.zeros(0)]
+    for first in range(0, B.shape[0], size):
+        rows, w = B[first : first + size], weights[first : first + size]
+        V = np.reshape(matrices.reshape(k * d, d) @ rows.T, (k, d, -1)).transpose(2, 0, 1)  # U_k u
+        M = (V * lam[:, None]).transpose(0, 2, 1) @ V - ((rows @ B.T) ** 2 * weights)[:, None, :] * B.T @ B
+        P = np.eye(d) - rows[:, :, None] * rows[:, None, :]
+        largest.append(np.linalg.eigvalsh(2 * np.sign(w)[:, None, None] * (P @ M @ P))[:, -1])
+    return np.concatenate(largest)
 
 
 def _counted(

@@ -201,6 +201,18 @@ def cap_certificates(F: np.ndarray, second: np.ndarray, sine: np.ndarray) -> np.
     return np.where((room >= 0) & (sine < 1), np.cos(cap_angle(room, F, second)) ** 2, 0.0)
 
 
+def two_behind_one(bounds: np.ndarray, weights: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+    """Certificates ``(m,)`` of components in general position, where their number was found and not given.
+
+    Two components of weights ``w/2``, at angles ``+-t`` from ``u``, have the eigenvalues ``w (1 - sin(2t)^2 / 2)`` and
+    ``w sin(2t)^2 / 2``: if one up to ``hidden (m,)`` may be missing, the two may stand behind one maximum, and so far
+    is the nearer of them from it.  Unequal weights are less bad: the heavier one is nearer.
+    """
+    sine = np.sqrt(np.minimum(2 * hidden / np.maximum(np.abs(weights), np.finfo(float).tiny), 1.0))
+    angle = np.arccos(np.sqrt(bounds)) + np.arcsin(sine) / 2
+    return np.where(bounds > 0, np.cos(np.minimum(angle, math.pi / 2)) ** 2, 0.0)
+
+
 def cap_angle(room: np.ndarray, F: np.ndarray, second: np.ndarray) -> np.ndarray:
     """The angle, at most a right one, at which ``F`` has fallen by ``room``, with half of the curvature at the top."""
     curvature = 2 * F - second

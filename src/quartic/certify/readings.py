@@ -6,15 +6,15 @@ turned by 45 degrees a pair with cross cumulant ``c`` and kurtoses ``k`` has ``c
 The order of what is assumed decides, plane by plane:
 
 1. *Independent sources*: every cross term is **shown** to lie within a tenth of the kurtoses, under one score and
-   weight, and nothing shows the contrary: no other score or weight has one beyond a tenth, and no similar magnitudes
-   occur together more than four times as often as by chance.
+   weight, and nothing shows the contrary: no other score or weight has one beyond a tenth, and the two are not active
+   together more often than by chance, unless that is shown to be a correlation below a tenth.
 2. Cross terms that **may** be so small, and no second reading: the two have different kurtoses and are shown to be far
    from a plane that is the same in all directions but for lengths (the coupling is less than half of the kurtosis); or
    they are skewed and mixed third moments are shown to be small (signs of a skewed pair are independent in no axes).
 3. *Few active atoms in samples of small norm*: for signals of positive kurtosis, the axes in which those samples are
    significantly sparser, and in which no similar magnitudes have mostly one sign, as those of an atom that is not among
-   the axes.  Samples of all norms may say so where cross terms may be small, and the two do not exclude each other: so
-   do the sum and the difference of two that hardly ever occur alone.
+   the axes.  Samples of all norms may say so where cross terms may be small, and the two neither exclude each other nor
+   are active together: so do the sum and the difference of two that hardly ever occur alone.
 
 Where the smallest norms speak for the other reading, nothing of this helps heavy-tailed symmetric signals.  A pair that
 passes none of it has a rival, and is not certified.
@@ -38,7 +38,9 @@ HALF = 0.5  # of the kurtosis: a coupling that leaves axes to a plane; all of it
 THIRD = 1 / 3  # of the larger skewness: mixed third moments of axes that are right; turned by 45 degrees they are equal
 SILENT = 0.125  # of the 99% quantile of a square: below it both are silent; arbitrary, half of a signal turned by 45
 SMALL = 1 / 16  # of the samples that are not silent, by their norm; arbitrary
-FEWEST = 128  # loud samples in a plane: of two atoms that are together 19 times in 20 a dozen are of one alone, and seen
+FEWEST = (
+    128  # loud samples in a plane: of two atoms that are together 19 times in 20 a dozen are of one alone, and seen
+)
 MOSTLY = 0.5  # of the samples: an excess of one sign; by definition, three of four
 STEPS, LEAST = 10, -1.5  # half octaves of magnitudes, and log2 of the first, in spreads: below it is silence
 ROWS = 8192  # samples that norms are looked at in, and magnitudes at least
@@ -105,9 +107,7 @@ class Planes:
     ratio: np.ndarray
 
 
-def read(
-    contrasts: Sequence[Contrast], heavy: np.ndarray, stable: np.ndarray, S: np.ndarray, limits: Limits
-) -> Planes:
+def read(contrasts: Sequence[Contrast], heavy: np.ndarray, stable: np.ndarray, S: np.ndarray, limits: Limits) -> Planes:
     """Every plane of two axes.
 
     Parameters
@@ -164,7 +164,8 @@ def read(
     norms = small_norms(S, dependent)
     seen = ~both | (norms.count >= FEWEST)
     against = discovered(norms.against, both)
-    sparser = both & (norms.small > limits.norms) & ~against
+    # Where small norms are all that speaks for a reading, less against it will do.
+    sparser = both & (norms.small > limits.norms) & ~discovered(norms.against, both, INTERVAL)
     mildly = both & (norms.all > limits.norms) & seen & ~against & ~exclusive
     settled = (independent | different) & seen & (lopsided | ~against) | skewed & ~mixed | mildly
     settled &= (stable[:, None] & stable) | ~both
@@ -172,19 +173,19 @@ def read(
     return Planes(independent, dependent, different, skewed, mildly | sparser, settled | ~other, alike & ~stiff, ratio)
 
 
-def discovered(p: np.ndarray, asked: np.ndarray) -> np.ndarray:
+def discovered(p: np.ndarray, asked: np.ndarray, rate: float = DOUBT) -> np.ndarray:
     """Planes in which something is found, by p-values ``(r, r)`` of those that are ``asked``; symmetric.
 
-    One in a hundred of those that are found is by chance (Benjamini and Hochberg 1995), however many planes there are:
+    A share ``rate`` of those that are found is by chance (Benjamini and Hochberg 1995), however many planes there are:
     where all groups of a law have two readings each shows a little of it.
     """
     some = np.sort(p[np.triu(asked)])
-    few = np.flatnonzero(some <= DOUBT * np.arange(1, some.size + 1) / max(some.size, 1))
+    few = np.flatnonzero(some <= rate * np.arange(1, some.size + 1) / max(some.size, 1))
     return asked & (p <= some[few[-1]]) if few.size else np.zeros_like(asked)
 
 
 def together(S: np.ndarray, errors: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """P-values ``(r, r)`` of pairs of signals ``S (m, r)`` that are active together far more often than by chance, or more.
+    """P-values ``(r, r)`` of pairs of signals ``S (m, r)``: active together far more often than by chance, and more.
 
     Fourth cumulants of dependent signals may cancel: two that are active at the same times, in the axes of their sum
     and difference, have none where ``c = k``.  But they are silent at the same times there, and what is active alone
