@@ -38,9 +38,8 @@ HALF = 0.5  # of the kurtosis: a coupling that leaves axes to a plane; all of it
 THIRD = 1 / 3  # of the larger skewness: mixed third moments of axes that are right; turned by 45 degrees they are equal
 SILENT = 0.125  # of the 99% quantile of a square: below it both are silent; arbitrary, half of a signal turned by 45
 SMALL = 1 / 16  # of the samples that are not silent, by their norm; arbitrary
-FEWEST = (
-    128  # loud samples in a plane: of two atoms that are together 19 times in 20 a dozen are of one alone, and seen
-)
+NEARLY = 1.25  # times a squared norm: nearly the same, for variances of rare signals err by a tenth; arbitrary
+FEWEST = 128  # loud samples of a plane: of two atoms that are together 19 times in 20 a dozen are of one alone
 MOSTLY = 0.5  # of the samples: an excess of one sign; by definition, three of four
 STEPS, LEAST = 10, -1.5  # half octaves of magnitudes, and log2 of the first, in spreads: below it is silence
 ROWS = 8192  # samples that norms are looked at in, and magnitudes at least
@@ -258,7 +257,8 @@ class Norms:
     Attributes
     ----------
     small, all : ndarray
-        Over the part :data:`SMALL` of smallest norm, and over all.
+        Over the part :data:`SMALL` of smallest norm, and over all.  Of dependent signals the first is without what one
+        axis alone takes of it, as noise that is not white.
     against : ndarray
         P-value of the smallest over any number of samples of smallest norm, up to a quarter, times half octaves of
         that number; without what one diagonal alone takes of it, as noise that is not white: ``E exp(4i phi) =
@@ -291,19 +291,24 @@ def small_norms(S: np.ndarray, dependent: np.ndarray) -> Norms:
         i, j = first[start : start + size], second[start : start + size]
         length = squares[i] + squares[j]  # (pairs, m)
         length = np.where(length <= ((loud[i] + loud[j]) / 2)[:, None], np.inf, length)  # silent: they come last
-        sine = 2 * columns[i] * columns[j] / length  # of 2 phi
+        sine, cosine = 2 * columns[i] * columns[j] / length, (squares[i] - squares[j]) / length  # of 2 phi
         whole = np.where(dependent[i, j][:, None] & np.isfinite(length), around[i] + around[j], length)
         order = np.argsort(whole, axis=1)
-        sine = np.take_along_axis(sine, order, axis=1)
+        sine, cosine, whole = (np.take_along_axis(x, order, axis=1) for x in (sine, cosine, whole))
         square = np.cumsum(sine * sine, axis=1)  # sum of (1 - cos 4 phi) / 2
         n = np.arange(1, m + 1)
         z = (n - 2 * square) * np.sqrt(2 / n)
-        oblique = (np.cumsum(sine, axis=1) ** 2 - square) / n  # E (sum x)^2 / n = n (E x)^2 + E x^2
+        # What one diagonal, or one axis, takes of the sum: E (sum x)^2 / n = n (E x)^2 + E x^2.
+        oblique = (np.cumsum(sine, axis=1) ** 2 - square) / n * np.sqrt(2 / n)
+        upright = (np.cumsum(cosine, axis=1) ** 2 - (n - square)) / n * np.sqrt(2 / n)
         loud_ones = np.sum(np.isfinite(length), axis=1)
         some, any_ = (np.maximum(np.ceil(share * loud_ones).astype(np.intp), 1) for share in (SMALL, 1.0))
-        small[i, j] = np.take_along_axis(z, some[:, None] - 1, axis=1)[:, 0]
+        longest = np.take_along_axis(whole, some[:, None] - 1, axis=1) * NEARLY
+        some = np.minimum(np.sum(whole <= longest, axis=1), any_)  # norms that are nearly one are taken together
+        sparse = z - np.where(dependent[i, j][:, None], np.maximum(upright, 0.0), 0.0)
+        small[i, j] = np.take_along_axis(sparse, some[:, None] - 1, axis=1)[:, 0]
         total[i, j] = np.take_along_axis(z, any_[:, None] - 1, axis=1)[:, 0]
-        lowest = np.min(np.where(n <= loud_ones[:, None] / 4, z + oblique * np.sqrt(2 / n), 0.0), axis=1)
+        lowest = np.min(np.where(n <= loud_ones[:, None] / 4, z + oblique, 0.0), axis=1)
         against[i, j] = np.minimum(norm.cdf(lowest) * 2 * np.log2(np.maximum(loud_ones / 2, 2.0)), 1.0)
         count[i, j] = loud_ones
     return Norms(*(figure + figure.T for figure in (small, total, against, count)))
