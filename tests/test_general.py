@@ -8,7 +8,7 @@ import pytest
 
 from quartic import DecompositionWarning, PackedTensor, decompose, general
 from quartic._arrays import pack, pack_rank_one, packed_dim, unpack
-from quartic.algorithms.certify import cap_certificates, own_sine, span_sine
+from quartic.algorithms.certify import cap_certificates, own_sine, span_sine, two_behind_one
 from quartic.algorithms.subspace_power import Maxima, climb, energies, maxima, polish
 from quartic.algorithms.truncate import full_spectrum
 from quartic.datasets import ERRORS, random_orthonormal
@@ -170,6 +170,46 @@ class TestExact:
         p = planted(rng, 14, int(share * packed_dim(14)))
         for rank in (len(p.components), None):
             assert_complete(p, decompose(PackedTensor(p.packed), rank, random_state=seed), 1 - 1e-9)
+
+
+class TestTwoBehindOne:
+    @pytest.mark.parametrize("angle", [0.05, 0.2, 0.4])
+    def test_the_bound_is_met_by_two_of_equal_weights(self, angle):
+        """And holds for all others, as the mean of their squares is nearer to the heavier one."""
+        for share in (0.5, 0.6, 0.9):
+            A = np.array([[np.cos(angle), np.sin(angle), 0.0], [np.cos(angle), -np.sin(angle), 0.0]])
+            B = pack_rank_one(A)
+            values, vectors = np.linalg.eigh((B * np.array([share, 1 - share])) @ B.T)
+            top = np.linalg.eigh(unpack(vectors[:, -1:])[0])
+            u = top.eigenvectors[:, np.argmax(np.abs(top.eigenvalues))]
+            nearest = np.max((A @ u) ** 2)
+            bound = two_behind_one(np.ones(1), np.ones(1), values[-2:-1])[0]
+            assert bound <= nearest + 1e-9
+            assert share != 0.5 or bound == pytest.approx(nearest)
+
+    def test_an_error_that_hides_one_of_two(self, seed):
+        """An error that cancels a part of the heavier one leaves a single eigenvalue above it."""
+        rng = np.random.default_rng(seed)
+        A = unit(np.array([[1.0, 0.0, 0.0, 0.0], [1.0, 0.45, 0.0, 0.0]]) @ random_orthonormal(4, 4, rng))
+        B = pack_rank_one(A)
+        T = (B * np.array([0.33 - 1.5, -1.4])) @ B.T  # orthogonal components have positive weights
+        result = quietly(PackedTensor(T), eps=0.33, random_state=seed)
+        assert not result.orthogonal
+        truth = np.max((result.components @ A.T) ** 2, axis=1)
+        assert np.all(result.certificates <= truth + 1e-9)
+
+    def test_what_is_left_beside(self, rng):
+        """Against a literal reading: the remainder, as a form in v."""
+        p = planted(rng, 5, 4, 0.2)
+        T = p.packed
+        B, w = p.components, p.weights * rng.uniform(0.8, 1.2, 4)
+        F = pack_rank_one(B)
+        R = T - (F * w) @ F.T
+        got = general.left_beside(full_spectrum(PackedTensor(T)), B, w)
+        for i, u in enumerate(B):
+            V = np.linalg.qr(np.column_stack((u, rng.standard_normal((5, 4)))))[0][:, 1:].T
+            X = pack(np.stack([np.outer(u, v) + np.outer(v, u) for v in V])) / np.sqrt(2)
+            assert got[i] == pytest.approx(np.max(np.linalg.eigvalsh(np.sign(w[i]) * X.T @ R @ X)))
 
 
 class TestErrors:

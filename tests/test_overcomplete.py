@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import numpy as np
@@ -21,6 +22,7 @@ from quartic.overcomplete import (
     COUNTING,
     SHARES,
     Ladder,
+    has_mirrors,
     leaves_more,
     looks_overcomplete,
     overcomplete_stage,
@@ -194,6 +196,21 @@ class TestRest:
         sums /= np.linalg.norm(sums, axis=1, keepdims=True)
         np.testing.assert_array_equal(uncontradicted(Certified(A, np.full(N, 0.9)), span).bounds, 0.9)
         np.testing.assert_array_equal(uncontradicted(Certified(sums, np.full(len(sums), 0.9)), span).bounds, 0.0)
+
+    @pytest.mark.parametrize("size", [2, 3, 5])
+    def test_sums_of_orthonormal_axes_have_mirrors(self, rng, size):
+        """With the axes themselves where sums alone are no more than these: four in a plane."""
+        signs = np.array(list(itertools.product([1.0], *([[1.0, -1.0]] * (size - 1))))) / np.sqrt(size)
+        signs = signs if size > 2 else np.concatenate((signs, np.eye(2)))
+        r = 3 * size
+        Q = np.linalg.qr(rng.standard_normal((r, r)))[0]
+        U = np.kron(np.eye(3), signs) @ Q + 0.01 * rng.standard_normal((3 * len(signs), r))
+        assert has_mirrors(U / np.linalg.norm(U, axis=1, keepdims=True))
+
+    @pytest.mark.parametrize(("n", "r"), [(12, 8), (32, 16), (64, 16)])
+    def test_atoms_in_general_position_have_none(self, rng, n, r):
+        U = rng.standard_normal((n, r))
+        assert not has_mirrors(U / np.linalg.norm(U, axis=1, keepdims=True))
 
     def test_plain_moments_are_not_believed_alone(self, seed):
         """Sums of two atoms are certified by plain moments, at tau = 1/2."""

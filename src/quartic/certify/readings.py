@@ -257,8 +257,8 @@ class Norms:
     Attributes
     ----------
     small, all : ndarray
-        Over the part :data:`SMALL` of smallest norm, and over all.  Of dependent signals the first is without what one
-        axis alone takes of it, as noise that is not white.
+        Over the part :data:`SMALL` of smallest norm, and over all.  Of dependent signals the first is no more than what
+        is left of it, in samples of nearly these norms, without what one axis alone takes, as noise that is not white.
     against : ndarray
         P-value of the smallest over any number of samples of smallest norm, up to a quarter, times half octaves of
         that number; without what one diagonal alone takes of it, as noise that is not white: ``E exp(4i phi) =
@@ -303,10 +303,11 @@ def small_norms(S: np.ndarray, dependent: np.ndarray) -> Norms:
         upright = (np.cumsum(cosine, axis=1) ** 2 - (n - square)) / n * np.sqrt(2 / n)
         loud_ones = np.sum(np.isfinite(length), axis=1)
         some, any_ = (np.maximum(np.ceil(share * loud_ones).astype(np.intp), 1) for share in (SMALL, 1.0))
-        longest = np.take_along_axis(whole, some[:, None] - 1, axis=1) * NEARLY
-        some = np.minimum(np.sum(whole <= longest, axis=1), any_)  # norms that are nearly one are taken together
-        sparse = z - np.where(dependent[i, j][:, None], np.maximum(upright, 0.0), 0.0)
-        small[i, j] = np.take_along_axis(sparse, some[:, None] - 1, axis=1)[:, 0]
+        small[i, j] = np.take_along_axis(z, some[:, None] - 1, axis=1)[:, 0]
+        longest = NEARLY * np.take_along_axis(whole, some[:, None] - 1, axis=1)
+        nearly = np.minimum(np.sum(whole <= longest, axis=1), any_)  # or all would lie along one axis by chance
+        sparse = np.take_along_axis(z - np.maximum(upright, 0.0), nearly[:, None] - 1, axis=1)[:, 0]
+        small[i, j] = np.where(dependent[i, j], np.minimum(small[i, j], sparse), small[i, j])
         total[i, j] = np.take_along_axis(z, any_[:, None] - 1, axis=1)[:, 0]
         lowest = np.min(np.where(n <= loud_ones[:, None] / 4, z + oblique, 0.0), axis=1)
         against[i, j] = np.minimum(norm.cdf(lowest) * 2 * np.log2(np.maximum(loud_ones / 2, 2.0)), 1.0)
