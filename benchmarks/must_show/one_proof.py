@@ -68,7 +68,11 @@ def one(job):
     drawing = {key: options[key] for key in ("law", "shape") if key in options}
     fitting = {key: value for key, value in options.items() if key not in drawing}
     case = strangers.draw(family, seed, **drawing)
-    row = judged(case, fit(case, seed, **fitting))
+    try:
+        row = judged(case, fit(case, seed, **fitting))
+    except ValueError as refused:  # trimming may leave fewer directions than are asked for: nothing is certified
+        row = {"case": case.name, "family": case.family, "atoms": len(case.atoms), "status": str(refused)}
+        row |= dict.fromkeys(("found", "certified", "wrong", "made", "rival"), 0)
     return {"part": part, "seed": seed, "options": options, **row, "seconds": time.perf_counter() - start}
 
 
