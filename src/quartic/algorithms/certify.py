@@ -194,9 +194,8 @@ def cap_certificates(F: np.ndarray, second: np.ndarray, sine: np.ndarray) -> np.
     What remains to assume, for the bound of orthogonal components has no like in general (``F = c' G^(-1) c`` with
     ``c_i = <u, a_i>^2`` and the Gram matrix ``G`` of the squares, which may be near 1 far from all ``a_i`` if ``G`` is
     nearly singular): that the components are as many as dimensions of the span (where that is not known see
-    :func:`two_behind_one`); that every one belongs to one of the
-    maxima that were found, which the search makes likely and does not prove; and that no two belong to the same.  Then
-    each maximum has its component.
+    :func:`two_behind_one`); that every one belongs to one of the maxima that were found, which the search makes likely
+    and does not prove; and that no two belong to the same.  Then each maximum has its component.
     """
     room = F - 1 + sine**2
     return np.where((room >= 0) & (sine < 1), np.cos(cap_angle(room, F, second)) ** 2, 0.0)

@@ -32,7 +32,7 @@ from scipy.stats import norm
 from quartic.certify.contrast import Contrast
 
 RATE = 2e-3  # false alarms of a kind in a fit: by definition, one fit in 500
-INTERVAL, DOUBT = 0.05, 0.01  # fits in which any interval, or doubt, is false; by definition
+INTERVAL, DOUBT = 0.05, 0.01  # fits in which any interval is false; share of false ones among doubts; by definition
 TENTH = 0.1  # of the kurtoses: cross terms of signals that count as independent; by definition, also of their marks
 HALF = 0.5  # of the kurtosis: a coupling that leaves axes to a plane; all of it leaves none
 THIRD = 1 / 3  # of the larger skewness: mixed third moments of axes that are right; turned by 45 degrees they are equal
