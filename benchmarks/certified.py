@@ -79,7 +79,8 @@ def fitted(job: Job, drawn: NiceSamples) -> dict[str, Any]:
     """The row without peers."""
     Y, A, n = drawn.samples, drawn.components, job.problem.n
     start = time.perf_counter()
-    model = quartic.SpectralDictionaryLearning(n, random_state=job.seed, **job.options).fit(Y)
+    options = {"n_components": n, **job.options}
+    model = quartic.SpectralDictionaryLearning(random_state=job.seed, **options).fit(Y)
     seconds = time.perf_counter() - start
     B, certificates = np.asarray(model.components_), np.asarray(model.certificates_)
     pairs = match(A, B)
@@ -88,7 +89,7 @@ def fitted(job: Job, drawn: NiceSamples) -> dict[str, Any]:
     row = {**job.problem.as_dict(), "seed": job.seed, "options": job.options, "tau": drawn.tau, "seconds": seconds}
     row |= {"near": int(np.sum(pairs.squared >= NEAR)), "found": int(np.sum(pairs.squared >= FOUND))}
     row |= {"worst": float(np.min(pairs.squared)), "certified": int(np.sum(is_certified(certificates)))}
-    row |= {"wrong": wrong(certificates, table), "local": model.report_.local}
+    row |= {"wrong": wrong(certificates, table), "local": model.report_.local, "rank": B.shape[0]}
     return row | {"tau_measured": model.tau_, "groups": len(model.groups_), "status": model.status_.code}
 
 

@@ -18,13 +18,13 @@ from quartic.propose.fixed_point import fixed_point, optimum
 QUIET = pytest.mark.filterwarnings("ignore::quartic.DecompositionWarning")
 
 
-def white(S):
-    """Sources ``(m, r)`` in whitened coordinates, and their axes there: unit rows."""
+def white(S, atoms=None):
+    """Samples ``(m, r)`` in whitened coordinates, and atoms there (the axes, if they are sources): unit rows."""
     S = S - np.mean(S, axis=0)
     values, V = np.linalg.eigh(S.T @ S / S.shape[0])
     root = (V / np.sqrt(values)) @ V.T
-    axes = root / np.linalg.norm(root, axis=1, keepdims=True)
-    return S @ root, axes
+    axes = root if atoms is None else atoms @ root
+    return S @ root, axes / np.linalg.norm(axes, axis=1, keepdims=True)
 
 
 def evidence(Z):
@@ -256,6 +256,21 @@ class TestCertify:
         assert np.all(proof.certified)
         assert set(proof.bases) == {Basis.SIGNS}
         assert np.all(proof.tangled)
+
+    def test_two_atoms_in_nearly_one_direction_beside_noise(self, seed):
+        # Noise that is not white: whitened, two atoms that occur together lie at +-angle, and noise fills the plane.
+        rng = np.random.default_rng(seed)
+        m, angle = 8_000, 0.22
+        S = block(rng, m, 2, 0.95, magnitudes=rng.standard_normal)
+        S /= np.std(S, axis=0) * np.sqrt(2)
+        B = np.array([[np.cos(angle), np.sin(angle)], [np.cos(angle), -np.sin(angle)]])
+        left = np.maximum(1 - np.sum(B * B, axis=0) / 2, 0.0)
+        Z, axes = white(S @ B + np.sqrt(left) * rng.standard_normal((m, 2)), B)
+        some = evidence(Z)
+        U, halves = fixed_point(some, np.random.default_rng(seed))
+        proof = certify(Candidates(U, halves), some)
+        truth = np.max((U @ axes.T) ** 2, axis=1)
+        assert np.all(proof.bounds[proof.certified] <= truth[proof.certified])
 
     def test_what_it_proves_of_other_rows(self, seed):
         rng = np.random.default_rng(seed)

@@ -17,7 +17,8 @@ measured by.  Then, for each axis:
    the cube, ``G`` is the squared cosine of ``T(uu')`` and ``uu'``, and the bound is a theorem, whatever the kurtoses.
 5. *To the truth in these coordinates*: whitened by ``m`` samples, atoms are orthogonal up to an angle of about
    ``sqrt(r / m) / 2``, and twice that is added; noise that is not white tilts them further, which shows in the part
-   of ``o / S`` that is symmetric, and is added as well.
+   of ``o / S`` that is symmetric, and is added as well; and it may leave several near one direction, with the noise
+   beside them, which shows in cross terms with axes that are no sources: the angle at which these atoms are is added.
 6. *To the atom that is reported* the angle is added.
 
 Each of several scores and weights proves something, and the best counts.  Weights ``exp(-beta ||z||^2)`` factorise over
@@ -267,7 +268,13 @@ class _Trial:
         rest = _above_noise(contrast.remainder.value, contrast.remainder.error, (self.r - 1) * (self.r - 2) // 2)
         with np.errstate(divide="ignore", over="ignore"):
             G = np.where(k > 0, 1 / (1 + 2 * off**2 + (cross + rest) / np.where(k > 0, k, 1.0) ** 2), 0.0)
-        angle = np.arccos(np.sqrt(correlation_from_energy(G))) + to_middle + tilt
+        # For the cube, and atoms of one sign at angles t_l, however oblique, sum_j c_ij / k_i is the mean of tan(t_l)^2
+        # under weights kappa_l cos(t_l)^4: the nearest is no farther.  Towards another source it may be dependence.
+        oblique = should_vanish.surely_beyond(0.0, self.limits.interval) & (k > 0)[:, None]
+        oblique &= (should_vanish.value * contrast.kurtosis.value[:, None] > 0) & ~contrast.sharp(self.limits.axis)
+        leaning = np.sum(np.where(oblique, np.abs(should_vanish.value) + LIMIT * should_vanish.error, 0.0), axis=1)
+        angle_to_nearest = np.arctan(np.sqrt(leaning / np.where(k > 0, k, 1.0)))
+        angle = np.arccos(np.sqrt(correlation_from_energy(G))) + to_middle + tilt + angle_to_nearest
         angle += math.sqrt(self.r / self.evidence.total)
         bounds = np.cos(np.minimum(angle, math.pi / 2)) ** 2
         for i in np.flatnonzero(mask & (apart > NEAR)):
