@@ -272,6 +272,18 @@ class TestCertify:
         truth = np.max((U @ axes.T) ** 2, axis=1)
         assert np.all(proof.bounds[proof.certified] <= truth[proof.certified])
 
+    def test_doubts_name_the_other_axis_by_its_place(self, seed):
+        rng = np.random.default_rng(seed)
+        phi = rng.uniform(0, 2 * np.pi, 4_000)
+        proof, _ = proven(np.column_stack((np.cos(phi), rng.laplace(size=(4_000, 2)), np.sin(phi))), seed)
+        pair = [i for i, doubt in enumerate(proof.doubts) if doubt is not None]
+        assert [proof.doubts[i].other for i in pair] == pair[::-1]
+        alone = [i for i in range(4) if i not in pair]
+        moved = proof.at(np.array([*pair, *alone]))
+        assert [doubt and doubt.other for doubt in moved.doubts] == [1, 0, None, None]
+        assert [doubt and doubt.other for doubt in moved.about(moved.axes[::-1]).doubts] == [None, None, 3, 2]
+        assert proof.at(np.array([pair[0], *alone])).doubts[0].other is None
+
     def test_what_it_proves_of_other_rows(self, seed):
         rng = np.random.default_rng(seed)
         proof, _ = proven(rng.laplace(size=(20_000, 4)), seed)

@@ -8,8 +8,10 @@ space of the data.  Shown: the share of the found atoms that are certified.
 """
 
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import quartic
 from benchmarks import report, solvers
@@ -25,6 +27,7 @@ RUNS = 500  # at least, for the bar on certificates
 
 def measure(problem, seeds):
     """One row: fractions found over the seeds, and what the certificates say."""
+    warnings.simplefilter("ignore")  # what is lost shows in the table
     row = {"d": problem.n, "supports": problem.supports, "m": problem.m, "found": [], "peer": []}
     row |= {"components": 0, "wrong_whitened": 0, "wrong_atom": 0, "found_atoms": 0, "certified": 0, "status": []}
     for seed in range(seeds):
@@ -50,17 +53,19 @@ def measure(problem, seeds):
 def main(argv=None):
     parser = report.options(__doc__)
     parser.add_argument("--seeds", type=int, help="seeds a row (default 20)")
+    parser.add_argument("--jobs", type=int, default=2, help="rows at a time (default 2)")
     args = parser.parse_args(argv)
     bars = report.Bars("few_samples", args)
-    warnings.simplefilter("ignore")  # what is lost shows in the table
     sizes, counts = ((8,), (4000,)) if args.quick else ((20, 40, 60), [1000 * 2**k for k in range(7)])
     seeds = args.seeds or (2 if args.quick else 20)
-    rows = [
-        measure(SamplesProblem(m, n, supports=supports, cooccurrence=cooccurrence), seeds)
+    chosen = [
+        SamplesProblem(m, n, supports=supports, cooccurrence=cooccurrence)
         for n in sizes
         for supports, cooccurrence in (("independent", None), ("blocks", 0.25))
         for m in counts
     ]
+    with ProcessPoolExecutor(args.jobs, initializer=threadpool_limits, initargs=(1,)) as pool:
+        rows = list(pool.map(measure, chosen, [seeds] * len(chosen)))
     headers = ["d", "supports", "m", "found", PEER, "difference", "+-", "certified", "wrong", "status"]
     lines = []
     for row in rows:

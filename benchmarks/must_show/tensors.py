@@ -101,10 +101,10 @@ def one(job):
 def main(argv=None):
     parser = report.options(__doc__)
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time (default 2)")
-    parser.add_argument("--seeds", type=int, help="seeds of each kind (default 30)")
+    parser.add_argument("--seeds", type=int, help="seeds of each kind (default 40)")
     parser.add_argument("--first", type=int, default=0, help="first seed (default 0)")
     args = parser.parse_args(argv)
-    seeds = range(args.first, args.first + (args.seeds or (1 if args.quick else 30)))
+    seeds = range(args.first, args.first + (args.seeds or (1 if args.quick else 40)))
     jobs = [
         (kind, error, seed, true_eps, bool(seed % 2))
         for true_eps in (True, False)

@@ -468,7 +468,10 @@ def _axes(view: View, n: int | None) -> Finding:
         return _not_looked("axes", why, 0)
     reasons = [(i, doubt) for i, doubt in enumerate(view.proof.doubts) if doubt is not None]
     alike = sum(doubt.reason is Reason.ALIKE for _, doubt in reasons)
-    two = sum(doubt.reason is Reason.RIVAL and bool(view.proof.together[i, doubt.other]) for i, doubt in reasons)
+    two = sum(
+        doubt.reason is Reason.RIVAL and doubt.other is not None and bool(view.proof.together[i, doubt.other])
+        for i, doubt in reasons
+    )
     r = view.frame.dim
     measured = (
         f"{alike} of {counted(r, 'direction')} {'lies' if alike == 1 else 'lie'} in planes that are the same in all "

@@ -48,7 +48,6 @@ from quartic.overcomplete import (
     Tempered,
     code_moments,
     fitted_weights,
-    has_mirrors,
     looks_overcomplete,
     overcomplete_stage,
     pooled,
@@ -122,9 +121,9 @@ def learn(
     spectral = first_look(data, frame, given, evidence, rng, stages)
     done = spectral.settled or spectral.proof.rest_is_gaussian
     if n_components is None and not done and 2 * spectral.proof.count < frame.dim and looks_overcomplete(ladder, rng):
-        # More atoms than dimensions, only if nothing simpler explains the samples: see ``has_mirrors``.
+        # More atoms than dimensions, only if nothing simpler explains the samples.
         more = overcomplete_stage(ladder, None, given, rng)
-        if more is not None and not has_mirrors(more.found.atoms):
+        if more is not None and not more.has_rival:
             return assemble_overcomplete(data, frame, more, given, evidence, rng, stages, data.trimmed)
     if not done or temperature is not None or form != "auto":
         other = spectral_stage(data, frame, given, form, evidence, spectral, rng, stages, temperature)
@@ -230,6 +229,7 @@ def best_of(learned: Learned, n: int | None, known: np.ndarray | None) -> Learne
     rows = np.sort(np.lexsort((-learned.spread, ~certified, ~is_known))[:n])
     place = {int(row): i for i, row in enumerate(rows)}
     groups = [[place[i] for i in group if i in place] for group in learned.report.groups]
+    doubts = [doubt and doubt.moved(place) for doubt in (learned.doubts[i] for i in rows)]
     reason = f"given; {total} were looked for, {int(np.sum(certified))} certified, and these are the largest"
     report = replace(learned.report, rank_reason=reason, groups=[group for group in groups if len(group) > 1])
     arrays = ("components", "unmixing", "spread", "thresholds", "certificates", "uncertainty", "stability", "kurtosis")
@@ -238,12 +238,10 @@ def best_of(learned: Learned, n: int | None, known: np.ndarray | None) -> Learne
         learned,
         **{name: getattr(learned, name)[rows] for name in arrays},
         correlations=learned.correlations[np.ix_(rows, rows)],
-        doubts=tuple(learned.doubts[i] for i in rows),
+        doubts=tuple(doubts),
         bases=tuple(learned.bases[i] for i in rows),
         frame=learned.frame.narrowed(axes.T),
-        status=status_of(
-            learned.certificates[rows], [learned.doubts[i] for i in rows], learned.report.trimmed, learned.frame.dim
-        ),
+        status=status_of(learned.certificates[rows], doubts, learned.report.trimmed, learned.frame.dim),
         report=report,
     )
 
@@ -388,7 +386,7 @@ def assemble_overcomplete(
         _, eps = residual_norm(T, U, rng)
         # A guess that refinement brought near to a certified atom is not another one.
         certificates = np.where(is_certified(found.found.bounds), found.found.prove(U), 0.0)
-        rival = has_mirrors(U)
+        rival = found.has_rival
         certificates = np.zeros_like(certificates) if rival or not evidence.enough else certificates
         certificates[:m] = 1.0
         certificates = np.where(is_certified(certificates), certificates, 0.0)

@@ -20,7 +20,7 @@ import numpy as np
 from quartic._arrays import Array, from_numpy, pack_rank_one, packed_dim, reduced_precision, to_numpy
 from quartic._progress import Stages
 from quartic._words import counted as named
-from quartic.algorithms.certify import cap_angle, is_certified
+from quartic.algorithms.certify import cap_angle, is_certified, nearest_orthonormal
 from quartic.algorithms.postprocess import evaluate
 from quartic.algorithms.recover import distinct, recover
 from quartic.algorithms.select import drops
@@ -154,6 +154,12 @@ class Overcomplete:
     def certified(self) -> int:
         """How many atoms are."""
         return int(np.sum(is_certified(self.found.bounds)))
+
+    @cached_property
+    def has_rival(self) -> bool:
+        """Whether fewer axes may explain as much; see :func:`has_mirrors`."""
+        U = self.found.atoms
+        return has_mirrors(U, fitted_weights(self.best.given.moment.cumulant(), U)[1])
 
     def if_most(self) -> Overcomplete:
         """Without certificates where fewer than half of the atoms have one.
@@ -502,14 +508,19 @@ def pooled(
     return Overcomplete(Certified(atoms, bounds), halves, trials[0], len(trials))
 
 
-def has_mirrors(U: np.ndarray) -> bool:
-    """Whether mirrors map unit rows ``U (n, r)`` to each other, and some of the rows lie in the span of their normals.
+def has_mirrors(U: np.ndarray, weights: np.ndarray) -> bool:
+    """Whether mirrors map atoms ``U (n, r)`` to each other, and some of them lie in the span of the mirrors' normals.
 
     Signs of orthonormal axes are independent given the magnitudes if and only if the law is the same in the mirrors
     normal to these axes; and the law of more atoms than dimensions is the same in a mirror only if that maps the atoms
     to each other.  The sums ``(+-a +-b +-c)/sqrt(3)`` of three atoms have the mirrors of the three: where mirrors span
     an atom, fewer axes that explain as much are another reading of it.  Atoms in general position have no mirrors.
+
+    Noise that is not white leaves whitened atoms oblique.  The cumulant ``sum_i w_i u_i^(x4)`` does not see it, and has
+    their lengths, ``|w_i|^(1/4)``; and linear maps that only swap atoms, or their signs, are orthogonal where ``sum_i
+    |w_i|^(1/2) u_i u_i'`` is the identity: these are the coordinates in which mirrors are looked for.
     """
+    U = normalised(nearest_orthonormal(U, np.abs(weights) ** 0.25))
     first, second = np.triu_indices(U.shape[0], 1)
     # The normals of mirrors that swap two of them; most move one of the first few to nowhere.
     normals = normalised(np.concatenate((U[first] - U[second], U[first] + U[second])))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -46,6 +47,10 @@ class Doubt:
     other: int | None = None
     found: float = 0.0
     needed: float = 0.0
+
+    def moved(self, place: Mapping[int, int]) -> Doubt:
+        """With the other axis where it is now; without one that is not among them any more."""
+        return self if self.other is None else replace(self, other=place.get(self.other))
 
     def plain(self) -> list[Any]:
         """As a file holds it; ``Doubt.restored`` is the way back."""

@@ -126,7 +126,7 @@ class Proof:
         mine = np.argmax(np.abs(U @ self.axes.T), axis=1)
         angle = angles(U, self.axes[mine]) + np.arccos(np.sqrt(self.bounds[mine]))
         bounds = np.cos(np.minimum(angle, math.pi / 2)) ** 2
-        doubts = [self.doubts[j] for j in mine]
+        doubts = self._doubts_of(mine)
         for i, bound in enumerate(bounds):
             if doubts[i] is None and not bound > CERTIFIED:
                 doubts[i] = Doubt(Reason.INACCURATE, found=float(bound), needed=CERTIFIED)
@@ -138,8 +138,15 @@ class Proof:
 
     def at(self, rows: np.ndarray) -> Proof:
         """Of some of the axes, or in another order."""
-        doubts, bases = (tuple(kept[i] for i in rows) for kept in (self.doubts, self.bases))
-        return Proof(self.axes[rows], self.bounds[rows], doubts, bases, self.together[np.ix_(rows, rows)])
+        bases = tuple(self.bases[i] for i in rows)
+        return Proof(
+            self.axes[rows], self.bounds[rows], tuple(self._doubts_of(rows)), bases, self.together[np.ix_(rows, rows)]
+        )
+
+    def _doubts_of(self, rows: np.ndarray) -> list[Doubt | None]:
+        """What is said of the axes that ``rows (m,)`` lists; of several places of the other axis the first counts."""
+        place = {int(i): at for at, i in reversed(list(enumerate(rows)))}
+        return [doubt and doubt.moved(place) for doubt in (self.doubts[i] for i in rows)]
 
 
 def unproven(U: np.ndarray, reason: Reason) -> Proof:

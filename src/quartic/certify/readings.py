@@ -133,7 +133,9 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, stable: np.ndarray, S
         sharp = contrast.sharp(limits.axis)
         within = c.surely_within(TENTH * size, limits.interval) & sharp[:, None]
         independent |= within & within.T
-        beyond, larger = (c.surely_beyond(TENTH * size, sure) for sure in (errors, limits.interval))
+        # Of the largest that the kurtosis may be: where that nearly vanishes, any cross term exceeds a tenth by chance.
+        most = size + limits.interval * k.error[:, None]
+        beyond, larger = (c.surely_beyond(TENTH * most, sure) for sure in (errors, limits.interval))
         dependent |= (beyond | beyond.T) & other
         larger &= sharp[:, None]
         contrary |= (larger | larger.T) & other
