@@ -7,7 +7,7 @@ Let ``s_i`` be the signals of orthonormal axes, ``psi`` an odd score, ``v_i`` th
     stiffness    S_ij  = k_i - E[psi'(s_i) (s_j^2 - v_j)]              -d o_ij / d(angle) when i turns towards j
     coupling     k_i - S_ij                                            0 for independent signals, k_i on a sphere
     dependence   c_ij  = E[phi(s_i) (s_j^2 - v_j)],  phi = psi(s)/s    0 for independent signals
-    remainder    E[phi(s_i) s_j s_k] - E[phi(s_i)] C_jk, j != k        0 for right axes; only its energy is kept
+    remainder    E[phi(s_i) s_j s_k] - E[phi(s_i)] C_jk, j != k        0 for right axes; only its energy, on its own
 
 For ``psi = s^3`` these are the fourth cumulants, ``kappa_iiii``, ``kappa_iiij``, ``kappa_i - 3 c_ij``, ``c_ij`` and
 ``kappa_iijk``, and ``T(u_i u_i')`` is made of them.  *Right axes* are those of independent sources, whatever their
@@ -95,8 +95,6 @@ class Contrast:
         ``S_ij + S_ji`` and ``S_ij - S_ji``: for the cube the fourth and the second harmonic of the kurtosis in a plane.
     skewness : Figure of shape (r, r)
         ``E[s_i^2 s_j]``; on the diagonal ``E[s_i^3]``.
-    remainder : Figure of shape (r,)
-        Energy of the entries ``j != k``, both other than ``i``; the error is what noise adds to it on average.
     """
 
     kurtosis: Figure
@@ -108,7 +106,6 @@ class Contrast:
     harmonics: tuple[Figure, Figure]
     dependence: Figure
     skewness: Figure
-    remainder: Figure
 
     def sharp(self, errors: float) -> np.ndarray:
         """Which signals are not Gaussian: kurtosis beyond so many of the errors that it has if they are."""
@@ -120,14 +117,10 @@ class Contrast:
         both: dict[str, Any] = {name: getattr(self, name) & getattr(other, name) for name in names}
         both["harmonics"] = tuple(a & b for a, b in zip(self.harmonics, other.harmonics, strict=True))
         both["gaussian"] = np.hypot(self.gaussian, other.gaussian) / 2
-        # Energies: means of both, for they are no signed figures.
-        energy = Figure(
-            (self.remainder.value + other.remainder.value) / 2, (self.remainder.error + other.remainder.error) / 2
-        )
-        return Contrast(**{**both, "remainder": energy})
+        return Contrast(**both)
 
 
-def measure(S: np.ndarray, W: np.ndarray, score: Score, *, remainder: bool = True) -> Contrast:
+def measure(S: np.ndarray, W: np.ndarray, score: Score) -> Contrast:
     """The figures of signals ``S (m, r)``.
 
     Parameters
@@ -136,8 +129,6 @@ def measure(S: np.ndarray, W: np.ndarray, score: Score, *, remainder: bool = Tru
     W : ndarray of shape (m, r) or (m, 1)
         Weights of the samples, of each axis or of all; columns sum to 1.
     score : callable
-    remainder : bool
-        Whether its energy is wanted, which costs most.
     """
     squares = S * S
     fourths = squares * squares
@@ -149,7 +140,7 @@ def measure(S: np.ndarray, W: np.ndarray, score: Score, *, remainder: bool = Tru
     W2 = W * W
 
     def mean(X: np.ndarray) -> np.ndarray:
-        return np.asarray(np.sum(W * X, axis=0))
+        return _mean(X, W)
 
     def against_squares(X: np.ndarray) -> Figure:
         """``E[x_i (s_j^2 - v_j)]`` for centred ``x (m, r)``."""
@@ -163,7 +154,7 @@ def measure(S: np.ndarray, W: np.ndarray, score: Score, *, remainder: bool = Tru
     k = mean(psi * S) - steep * own
     K = psi * S - steep * squares - slope * own  # influence of a sample on k
     K = K - mean(K)
-    k_error = np.sqrt(np.sum(W2 * K * K, axis=0))
+    k_error = np.sqrt(_mean(K * K, W2))
     H = psi - steep * S - mean(psi)
     offset = Figure(
         (W * psi).T @ S - steep[:, None] * ((W * S).T @ S), np.sqrt(np.maximum((W2 * H * H).T @ squares, 0.0))
@@ -188,12 +179,7 @@ def measure(S: np.ndarray, W: np.ndarray, score: Score, *, remainder: bool = Tru
     cubes = squares * S - 3 * own * S - np.diagonal(skew)
     skew_error = np.sqrt(np.maximum((W2 * (squares - own) ** 2).T @ squares, 0.0))
     lone = np.sum(W2, axis=0) * _when_active(cubes, W)  # one more sample in which it is active, as above
-    np.fill_diagonal(skew_error, np.sqrt(np.sum(W2 * cubes * cubes, axis=0) + lone**2))
-    energy = Figure(np.zeros_like(k), np.zeros_like(k))
-    if remainder:
-        beside = np.sum(squares, axis=1, keepdims=True) - squares
-        pairs = beside * beside - (np.sum(fourths, axis=1, keepdims=True) - fourths)  # sum of s_j^2 s_k^2, j != k != i
-        energy = Figure(_energy(S, W * P), np.sum(W2 * P * P * np.maximum(pairs, 0.0), axis=0))
+    np.fill_diagonal(skew_error, np.sqrt(_mean(cubes * cubes, W2) + lone**2))
     return Contrast(
         kurtosis=Figure(k, k_error),
         shape=Figure(k / spread, k_error / spread),
@@ -204,39 +190,60 @@ def measure(S: np.ndarray, W: np.ndarray, score: Score, *, remainder: bool = Tru
         harmonics=harmonics,
         dependence=against_squares(P),
         skewness=Figure(skew, skew_error),
-        remainder=energy,
     )
+
+
+def remainder(S: np.ndarray, W: np.ndarray, score: Score, some: np.ndarray) -> Figure:
+    """Energy of the entries ``j != k``, both other than ``i``, for ``some (n,)`` of the axes; it costs most of all.
+
+    The error is what noise adds to it on average.
+    """
+    squares, own = S * S, S[:, some]
+    W = W if W.shape[1] == 1 else W[:, some]
+    spread = np.sqrt(_mean(own * own, W))
+    _, _, phi = score(own / np.where(spread > 0, spread, 1.0))
+    P = phi / np.where(spread > 0, spread, 1.0)
+    P = P - _mean(P, W)
+    beside = np.sum(squares, axis=1, keepdims=True) - own * own
+    # sum of s_j^2 s_k^2, j != k != i
+    pairs = beside * beside - (np.sum(squares * squares, axis=1, keepdims=True) - own**4)
+    return Figure(_energy(S, W * P, some), _mean(W * P * P * np.maximum(pairs, 0.0), W))
 
 
 def offsets(S: np.ndarray, W: np.ndarray, score: Score) -> tuple[np.ndarray, np.ndarray]:
     """Offset and stiffness ``(r, r)`` alone, without errors: what a Newton step needs; see :func:`measure`."""
     squares = S * S
-    own = np.sum(W * squares, axis=0)
+    own = _mean(squares, W)
     spread = np.sqrt(np.where(own > 0, own, 1.0))
     psi, slope, _ = score(S / spread)
     slope = slope / spread
-    steep = np.sum(W * slope, axis=0)
-    k = np.sum(W * psi * S, axis=0) - steep * own
+    steep = _mean(slope, W)
+    k = _mean(psi * S, W) - steep * own
     offset = (W * psi).T @ S - steep[:, None] * ((W * S).T @ S)
     return offset, k[:, None] - (W * (slope - steep)).T @ squares
 
 
 def _when_active(X: np.ndarray, W: np.ndarray) -> np.ndarray:
     """``E x^2 / E |x|`` of the columns of ``X (m, r)``: the size of a variable that is mostly small, when it is not."""
-    first = np.sum(W * np.abs(X), axis=0)
-    return np.asarray(np.sum(W * X * X, axis=0) / np.where(first > 0, first, 1.0))
+    first = _mean(np.abs(X), W)
+    return np.asarray(_mean(X * X, W) / np.where(first > 0, first, 1.0))
 
 
-def _energy(S: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """``sum_(j != k, both != i) (sum_s x_i s_j s_k)^2`` for ``X (m, r)``: one product with packed features."""
+def _mean(X: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """Of the columns of ``X (m, r)``, under weights of all or of each."""
+    return np.asarray(W[:, 0] @ X if W.shape[1] == 1 else np.einsum("ij,ij->j", W, X))
+
+
+def _energy(S: np.ndarray, X: np.ndarray, some: np.ndarray) -> np.ndarray:
+    """``sum_(j != k, both != i) (sum_s x_i s_j s_k)^2`` for ``X (m, n)`` of ``some`` axes: a product with features."""
     m, r = S.shape
-    total = np.zeros((packed_dim(r), r))
+    total = np.zeros((packed_dim(r), X.shape[1]))
     size = max(1, BLOCK // packed_dim(r))
     for first in range(0, m, size):
         rows = slice(first, first + size)
         total += pack_rank_one(S[rows]) @ X[rows]
-    with_own = (X * S).T @ S
-    np.fill_diagonal(with_own, 0.0)
+    with_own = (X * S[:, some]).T @ S
+    with_own[np.arange(some.shape[0]), some] = 0.0
     # Packing is an isometry: the whole of each matrix, without its diagonal and its row and column i.
     whole = np.sum(total * total, axis=0) - np.sum((X.T @ (S * S)) ** 2, axis=1)
     return np.maximum(whole - 2 * np.sum(with_own * with_own, axis=1), 0.0)

@@ -32,7 +32,7 @@ One rate of false alarms a fit is divided among all axes, or planes, and all sco
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,7 +41,7 @@ from scipy.optimize import linear_sum_assignment
 from quartic.algorithms.certify import CERTIFIED, TILT, contradicted, correlation_from_energy, is_certified
 from quartic.algorithms.recover import polar
 from quartic.algorithms.temper import tempering
-from quartic.certify.contrast import Contrast, Figure, Score, cube, measure, offsets, tanh
+from quartic.certify.contrast import Contrast, Figure, Score, cube, measure, offsets, remainder, tanh
 from quartic.certify.doubts import Basis, Doubt, Reason
 from quartic.certify.readings import TENTH, Limits, Planes, read
 from quartic.evidence.parts import Evidence
@@ -201,56 +201,52 @@ class _Trial:
 
     def proof(self) -> Proof:
         """All of it."""
-        contrasts = [self._weighted(self.frames, share, score, remainder=False) for share, score in RUNGS]
+        contrasts = [_both(measure(S, W, score) for S, W in self._weighted(share)) for share, score in RUNGS]
         heavy = np.zeros(self.r, dtype=bool)
         for (_, score), contrast in zip(RUNGS, contrasts, strict=True):
             k = contrast.kurtosis
             heavy |= contrast.sharp(self.limits.axis) & ((k.value > 0) == (score is cube))
         S = self.evidence.Z @ self.axes.T
         planes = read(contrasts, heavy, _apart(self.frames, self.axes) <= NEAR, S, self.limits)
+        settled = np.all(planes.settled, axis=1)  # of others no bound is worth its price
         tangled = np.any(planes.dependent, axis=1)
-        gaussian, free = np.ones(self.r, dtype=bool), np.ones(self.r, dtype=bool)
+        gaussian, free = ~tangled, np.ones(self.r, dtype=bool)
         for (share, score), contrast in zip(RUNGS, contrasts, strict=True):
             sharp, stiff = self._gates(contrast)
             gaussian &= ~sharp
             free &= ~(sharp & stiff)
-            wanted = sharp & stiff & ~is_certified(self.bounds)
-            if np.any(wanted):
-                whole = self._weighted(self.frames, share, score)
-                self._raise(wanted, whole, self.frames, ~planes.dependent)
-        tangled &= ~is_certified(self.bounds)
-        if np.any(tangled):
-            near = planes.dependent | ~self.other
-            for score in LOCAL:
-                frames = [_settled(self.evidence.part(h), self.axes, near, score) for h in (0, 1)]
-                contrast = self._local(frames, near, score)
-                sharp, stiff = self._gates(contrast)
-                gaussian &= ~sharp
-                free &= ~(sharp & stiff)
-                self._raise(sharp & stiff & tangled, contrast, frames, ~planes.dependent)
+            wanted = sharp & stiff & settled & ~is_certified(self.bounds)
+            self._raise(wanted, contrast, self._weighted(share), score, self.frames, ~planes.dependent)
+        left = tangled & settled & ~is_certified(self.bounds)
+        near = planes.dependent | ~self.other
+        for score in LOCAL if np.any(left) else ():
+            frames = [_settled(self.evidence.part(h), self.axes, near, score) for h in (0, 1)]
+            parts = self._local(frames, near)
+            contrast = _both(measure(S, W, score) for S, W in parts)
+            sharp, stiff = self._gates(contrast)
+            free &= ~(sharp & stiff)
+            self._raise(sharp & stiff & left, contrast, parts, score, frames, ~planes.dependent)
         return self._told(planes, gaussian, free)
 
-    def _weighted(self, frames: list[np.ndarray], share: float, score: Score, *, remainder: bool = True) -> Contrast:
-        """A contrast under weights for the whole sample, each half's axes on the other half."""
+    def _weighted(self, share: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Signals and weights, for the whole sample: each half's axes on the other half."""
         squares = self.evidence.squares
         beta = tempering(squares, share).beta
         w = self.evidence.weights * np.exp(-beta * (squares - np.min(squares)))
-        parts = []
         for h in (0, 1):
             mine = (self.evidence.half != h) & (w > 0)
             v = w[mine] / np.sum(w[mine])
-            S = self.evidence.Z[mine] @ frames[h].T
-            parts.append(measure(S - v @ S, v[:, None], score, remainder=remainder))
-        return parts[0] & parts[1]
+            S = self.evidence.Z[mine] @ self.frames[h].T
+            yield S - v @ S, v[:, None]
 
-    def _local(self, frames: list[np.ndarray], near: np.ndarray, score: Score) -> Contrast:
+    def _local(self, frames: list[np.ndarray], near: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """The same on the samples in which the neighbourhood of an axis is active."""
         parts = []
         for h in (0, 1):
             other = self.evidence.part(1 - h)
             S = other.Z @ frames[h].T
-            parts.append(measure(S, _active(S, other.weights, near), score))
-        return parts[0] & parts[1]
+            parts.append((S, _active(S, other.weights, near)))
+        return parts
 
     def _gates(self, contrast: Contrast) -> tuple[np.ndarray, np.ndarray]:
         """Whose signal is not Gaussian, and whose planes all have axes."""
@@ -259,8 +255,19 @@ class _Trial:
         stiff |= ~self.other
         return contrast.sharp(self.limits.axis), np.all(stiff, axis=1)
 
-    def _raise(self, mask: np.ndarray, contrast: Contrast, frames: list[np.ndarray], counted: np.ndarray) -> None:
+    def _raise(
+        self,
+        mask: np.ndarray,
+        contrast: Contrast,
+        parts: Iterable[tuple[np.ndarray, np.ndarray]],
+        score: Score,
+        frames: list[np.ndarray],
+        counted: np.ndarray,
+    ) -> None:
         """Take over what a contrast proves of some axes; ``counted`` are the planes whose cross terms should vanish."""
+        some = np.flatnonzero(mask)
+        if not some.size:
+            return
         middle = frames[0] + frames[1]
         middle = middle / np.linalg.norm(middle, axis=1, keepdims=True)
         to_middle = angles(middle, self.axes)
@@ -272,7 +279,10 @@ class _Trial:
             np.where(counted & self.other, contrast.dependence.error, 0.0),
         )
         cross = _above_noise(np.sum(should_vanish.value**2, axis=1), np.sum(should_vanish.error**2, axis=1), self.r - 1)
-        rest = _above_noise(contrast.remainder.value, contrast.remainder.error, (self.r - 1) * (self.r - 2) // 2)
+        energies = [remainder(S, W, score, some) for S, W in parts]
+        rest = np.zeros(self.r)
+        value, error = (sum(getattr(energy, name) for energy in energies) / 2 for name in ("value", "error"))
+        rest[some] = _above_noise(value, error, (self.r - 1) * (self.r - 2) // 2)
         with np.errstate(divide="ignore", over="ignore"):
             G = np.where(k > 0, 1 / (1 + 2 * off**2 + (cross + rest) / np.where(k > 0, k, 1.0) ** 2), 0.0)
         # For the cube, and atoms of one sign at angles t_l, however oblique, sum_j c_ij / k_i is the mean of tan(t_l)^2
@@ -318,6 +328,12 @@ class _Trial:
         bases = tuple(Basis.SIGNS if t else Basis.INDEPENDENCE for t in tangled)
         bounds = np.where(is_certified(bounds), bounds, 0.0)
         return Proof(self.axes, bounds, tuple(doubts), bases, planes.dependent)
+
+
+def _both(parts: Iterable[Contrast]) -> Contrast:
+    """Of the two halves together."""
+    first, second = parts
+    return first & second
 
 
 def angles(A: np.ndarray, B: np.ndarray) -> np.ndarray:
