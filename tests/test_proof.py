@@ -152,6 +152,18 @@ class TestReadings:
         assert turned.all[0, 1] > 10
         assert turned.against[0, 1] < 1e-3
 
+    def test_sums_are_not_sparser_where_norms_are_small(self, seed):
+        """Noise hides the smallest norms, which speak for atoms; but of sums the sparse samples are the long ones."""
+        rng = np.random.default_rng(seed)
+
+        def denser(together, Q):
+            S = block(rng, 8_000, 2, together, 0.2, lambda shape: rng.uniform(0.5, 1.5, shape))
+            S = S / np.std(S, axis=0) + 0.35 * rng.standard_normal(S.shape)
+            return small_norms(S @ Q, DEPENDENT).denser[0, 1]
+
+        assert np.median([denser(0.95, np.array([[1, 1], [1, -1]]) / np.sqrt(2)) for _ in range(5)]) < 1e-2
+        assert np.median([denser(0.8, np.eye(2)) for _ in range(5)]) > 0.5
+
     def test_what_is_active_together_is_so_in_any_axes(self, seed):
         """Where fourth cumulants of the turned axes cancel: Pr[j | i] = 1 - 2 p."""
         S = block(np.random.default_rng(seed), 20_000, 2, 0.8, 0.1, lambda shape: np.full(shape, 1.0))

@@ -12,8 +12,9 @@ The order of what is assumed decides, plane by plane:
    from a plane that is the same in all directions but for lengths (the coupling is less than half of the kurtosis); or
    they are skewed and mixed third moments are shown to be small (signs of a skewed pair are independent in no axes).
 3. *Few active atoms in samples of small norm*: for signals of positive kurtosis, the axes in which those samples are
-   significantly sparser, and in which no similar magnitudes have mostly one sign, as those of an atom that is not among
-   the axes.  Samples of all norms may say so where cross terms may be small, and the two neither exclude each other nor
+   significantly sparser, for dependent signals not less so than samples of all norms (sums of what hardly ever occurs
+   alone are), and in which no similar magnitudes have mostly one sign, as those of an atom that is not among the axes
+   have.  Samples of all norms may say so where cross terms may be small, and the two neither exclude each other nor
    are active together: so do the sum and the difference of two that hardly ever occur alone.
 
 Where the smallest norms speak for the other reading, nothing of this helps heavy-tailed symmetric signals.  A pair that
@@ -167,6 +168,7 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, stable: np.ndarray, S
     against = discovered(norms.against, both)
     # Where small norms are all that speaks for a reading, less against it will do.
     sparser = both & (norms.small > limits.norms) & ~discovered(norms.against, both, INTERVAL)
+    sparser &= ~discovered(norms.denser, both & dependent, INTERVAL)
     mildly = both & (norms.all > limits.norms) & seen & ~against & ~exclusive
     settled = (independent | different) & seen & (lopsided | ~against) | skewed & ~mixed | mildly
     settled &= (stable[:, None] & stable) | ~both
@@ -265,6 +267,8 @@ class Norms:
         P-value of the smallest over any number of samples of smallest norm, up to a quarter, times half octaves of
         that number; without what one diagonal alone takes of it, as noise that is not white: ``E exp(4i phi) =
         (E exp(2i phi))^2`` for the angle of any Gaussian.
+    denser : ndarray
+        P-value of the part of smallest norm being less sparse than all: in the right axes it is not.
     count : ndarray
         Samples that are not silent.
     """
@@ -272,6 +276,7 @@ class Norms:
     small: np.ndarray
     all: np.ndarray
     against: np.ndarray
+    denser: np.ndarray
     count: np.ndarray
 
 
@@ -285,7 +290,7 @@ def small_norms(S: np.ndarray, dependent: np.ndarray) -> Norms:
     squares = columns * columns
     r, m = columns.shape
     loud = SILENT * np.quantile(squares, 0.99, axis=1)
-    small, total, against, count = (np.zeros((r, r)) for _ in range(4))
+    small, total, against, denser, count = (np.zeros((r, r)) for _ in range(5))
     around = (dependent | np.eye(r, dtype=bool)).astype(np.float64) @ squares
     first, second = np.triu_indices(r, 1)
     size = max(1, BLOCK // m)
@@ -311,7 +316,9 @@ def small_norms(S: np.ndarray, dependent: np.ndarray) -> Norms:
         sparse = np.take_along_axis(z - np.maximum(upright, 0.0), nearly[:, None] - 1, axis=1)[:, 0]
         small[i, j] = np.where(dependent[i, j], np.minimum(small[i, j], sparse), small[i, j])
         total[i, j] = np.take_along_axis(z, any_[:, None] - 1, axis=1)[:, 0]
+        plain = np.take_along_axis(z, some[:, None] - 1, axis=1)[:, 0]
+        denser[i, j] = norm.cdf(plain - total[i, j] * np.sqrt(some / any_))
         lowest = np.min(np.where(n <= loud_ones[:, None] / 4, z + oblique, 0.0), axis=1)
         against[i, j] = np.minimum(norm.cdf(lowest) * 2 * np.log2(np.maximum(loud_ones / 2, 2.0)), 1.0)
         count[i, j] = loud_ones
-    return Norms(*(figure + figure.T for figure in (small, total, against, count)))
+    return Norms(*(figure + figure.T for figure in (small, total, against, denser, count)))
