@@ -13,6 +13,7 @@ import quartic
 from quartic import SpectralDictionaryLearning, SpectralICA
 from quartic._progress import Stages
 from quartic.algorithms.certify import is_certified
+from quartic.certify.beyond import has_mirrors
 from quartic.datasets import nice_samples
 from quartic.frame import Frame
 from quartic.halves import half_of, row_hash
@@ -22,7 +23,6 @@ from quartic.overcomplete import (
     COUNTING,
     SHARES,
     Ladder,
-    has_mirrors,
     leaves_more,
     looks_overcomplete,
     overcomplete_stage,

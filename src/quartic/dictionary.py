@@ -27,12 +27,12 @@ from quartic._arrays import (
 from quartic._progress import Progress, Stages
 from quartic._words import counted as named
 from quartic._words import warn
-from quartic.algorithms.certify import CERTIFIED, is_certified, stability
+from quartic.algorithms.certify import is_certified, stability
 from quartic.algorithms.recover import polar
 from quartic.algorithms.refine import pair_moments, sines
 from quartic.algorithms.together import correlations_of_pairs, groups, least_correlation, tau_of_pairs
 from quartic.algorithms.truncate import full_spectrum, spectral_norm
-from quartic.certify import Basis, Candidates, Doubt, Reason, certify, unproven
+from quartic.certify import Candidates, Doubt, Spans, certify
 from quartic.evidence.parts import Evidence
 from quartic.frame import Frame, inverse_root
 from quartic.halves import half_of, row_hash
@@ -174,8 +174,7 @@ def learn_from_moment(
     def tried(found: Search) -> Spectral:
         axes = complete(found.atoms, frame.dim)
         with stages("certify"):
-            seen = moment.kept.Z.shape[0] > 0
-            proof = certify(Candidates(axes), evidence) if seen else unproven(axes, Reason.NO_SAMPLES)
+            proof = certify(Candidates(axes), evidence)
         return Spectral(
             axes, halves, proof, white, found.spectrum, np.arange(0), moment.count, "all that were accumulated",
             "accumulated", window=found.window, sweeps=found.sweeps,
@@ -385,11 +384,8 @@ def assemble_overcomplete(
         T = found.best.given.moment.cumulant()
         _, eps = residual_norm(T, U, rng)
         # A guess that refinement brought near to a certified atom is not another one.
-        certificates = np.where(is_certified(found.found.bounds), found.found.prove(U), 0.0)
-        rival = found.has_rival
-        certificates = np.zeros_like(certificates) if rival or not evidence.enough else certificates
-        certificates[:m] = 1.0
-        certificates = np.where(is_certified(certificates), certificates, 0.0)
+        bounds = np.where(is_certified(found.found.bounds), found.found.prove(U), 0.0)
+        proof = certify(Candidates(U, spans=Spans(bounds, fitted_weights(T, U)[1])), evidence)
         if data is None:
             spread, pairs = np.ones(U.shape[0]), cumulant_pairs(T, U)
         else:
@@ -407,8 +403,9 @@ def assemble_overcomplete(
     pairs = pairs[np.ix_(order, order)]
     correlations = correlations_of_pairs(pairs)
     weight = float(found.best.given.moment.effective.sum())
-    why = Reason.RIVAL if rival else Reason.INACCURATE if evidence.enough else Reason.FEW_SAMPLES
-    doubts = tuple(None if c > CERTIFIED else Doubt(why) for c in certificates[order])
+    proof = proof.at(order)
+    certificates = np.where(order < m, 1.0, proof.bounds)  # known atoms are not in question
+    doubts = tuple(None if i < m else doubt for i, doubt in zip(order, proof.doubts, strict=True))
     report = LearningReport(
         samples=found.best.given.samples if data is None else data.rows,
         trimmed=trimmed,
@@ -437,7 +434,7 @@ def assemble_overcomplete(
         mean=frame.mean + offset @ frame.backward,
         spread=spread[order],
         thresholds=np.zeros(U.shape[0]),
-        certificates=certificates[order],
+        certificates=certificates,
         uncertainty=uncertainty[order],
         stability=stability(U, found.halves)[order],
         kurtosis=np.diagonal(pairs) - 3,
@@ -448,7 +445,7 @@ def assemble_overcomplete(
         report=report,
         tolerance=tolerance,
         doubts=doubts,
-        bases=(Basis.SIGNS,) * U.shape[0],
+        bases=proof.bases,
     )
 
 

@@ -10,7 +10,6 @@ counts, unless a stronger one contradicts it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -20,7 +19,7 @@ import numpy as np
 from quartic._arrays import Array, from_numpy, pack_rank_one, packed_dim, reduced_precision, to_numpy
 from quartic._progress import Stages
 from quartic._words import counted as named
-from quartic.algorithms.certify import cap_angle, is_certified, nearest_orthonormal
+from quartic.algorithms.certify import cap_angle, is_certified
 from quartic.algorithms.postprocess import evaluate
 from quartic.algorithms.recover import distinct, recover
 from quartic.algorithms.select import drops
@@ -28,6 +27,7 @@ from quartic.algorithms.sparse_code import Fitted, fit, most_atoms, pursue
 from quartic.algorithms.subspace_power import VAIN, climb, derivatives, energies, maxima, normalised
 from quartic.algorithms.temper import Tempering, tempering
 from quartic.algorithms.truncate import Spectrum, full_spectrum
+from quartic.certify.beyond import BIAS, has_mirrors
 from quartic.evidence.parts import Evidence
 from quartic.frame import Frame
 from quartic.moments import FourthMoment
@@ -53,11 +53,9 @@ LIKELY = 0.9  # F, from which on a maximum may be an atom
 CLEARER = 2.0  # times the drop of a spectrum after as many eigenvalues as dimensions: then there are more atoms
 CODED, CODED_LEAST = 100, 8000  # times n, and at least: samples that refine the dictionary
 HELD_OUT = 4  # one in so many of them judges the refinement
-BIAS = 0.15  # radians by which weights may turn an atom; measured, up to 0.07 at the strongest, twice that is taken
 COUNT_LIMIT = 1000  # packed dimension up to which more atoms than dimensions are looked for unasked: some seconds
 MEASURED = 20_000  # samples whose codes tell variances and tau: a few percent of error
 EXACT = 1e-6  # median residual of exactly sparse samples
-GLANCE, MIRRORS = 16, 1 << 22  # atoms that nearly all mirrors fail on; cosines of images at a time
 
 
 @dataclass(frozen=True)
@@ -157,7 +155,7 @@ class Overcomplete:
 
     @cached_property
     def has_rival(self) -> bool:
-        """Whether fewer axes may explain as much; see :func:`has_mirrors`."""
+        """Whether fewer axes may explain as much."""
         U = self.found.atoms
         return has_mirrors(U, fitted_weights(self.best.given.moment.cumulant(), U)[1])
 
@@ -506,37 +504,6 @@ def pooled(
     halves = [np.concatenate((known, A[rows], np.full_like(guess, np.nan))) for A in halves]
     bounds = np.concatenate((np.ones(m), bounds[rows], np.zeros(guess.shape[0])))
     return Overcomplete(Certified(atoms, bounds), halves, trials[0], len(trials))
-
-
-def has_mirrors(U: np.ndarray, weights: np.ndarray) -> bool:
-    """Whether mirrors map atoms ``U (n, r)`` to each other, and some of them lie in the span of the mirrors' normals.
-
-    Signs of orthonormal axes are independent given the magnitudes if and only if the law is the same in the mirrors
-    normal to these axes; and the law of more atoms than dimensions is the same in a mirror only if that maps the atoms
-    to each other.  The sums ``(+-a +-b +-c)/sqrt(3)`` of three atoms have the mirrors of the three: where mirrors span
-    an atom, fewer axes that explain as much are another reading of it.  Atoms in general position have no mirrors.
-
-    Noise that is not white leaves whitened atoms oblique.  The cumulant ``sum_i w_i u_i^(x4)`` does not see it, and has
-    their lengths, ``|w_i|^(1/4)``; and linear maps that only swap atoms, or their signs, are orthogonal where ``sum_i
-    |w_i|^(1/2) u_i u_i'`` is the identity: these are the coordinates in which mirrors are looked for.
-    """
-    U = normalised(nearest_orthonormal(U, np.abs(weights) ** 0.25))
-    first, second = np.triu_indices(U.shape[0], 1)
-    # The normals of mirrors that swap two of them; most move one of the first few to nowhere.
-    normals = normalised(np.concatenate((U[first] - U[second], U[first] + U[second])))
-    for some in (U[:GLANCE], U):
-        size = max(1, MIRRORS // (U.shape[0] * some.shape[0]))
-        parts = [normals[start : start + size] for start in range(0, normals.shape[0], size)]
-        normals = np.concatenate([normals[:0]] + [A[np.all(_images(A, some, U), axis=1)] for A in parts])
-    values, vectors = np.linalg.eigh(normals.T @ normals)
-    span = vectors[:, values > 0.5]  # a normal that was found has a value of 1 or more, errors of several far less
-    return bool(np.any(np.sum((U @ span) ** 2, axis=1) > math.cos(BIAS) ** 2))
-
-
-def _images(A: np.ndarray, some: np.ndarray, U: np.ndarray) -> np.ndarray:
-    """Whether the mirrors with unit normals ``A (k, r)`` map rows of ``some (l, r)`` to any of ``U (n, r)``."""
-    cosine = some @ U.T - 2 * (A @ some.T)[:, :, None] * (A @ U.T)[:, None, :]  # <R u_i, u_j>, (k, l, n)
-    return np.asarray(np.max(np.abs(cosine), axis=2) > math.cos(BIAS))
 
 
 def refine_codes(

@@ -41,6 +41,7 @@ from scipy.optimize import linear_sum_assignment
 from quartic.algorithms.certify import CERTIFIED, TILT, contradicted, correlation_from_energy, is_certified
 from quartic.algorithms.recover import polar
 from quartic.algorithms.temper import tempering
+from quartic.certify.beyond import Spans, certify_beyond
 from quartic.certify.contrast import Contrast, Figure, Score, cube, measure, offsets, remainder, tanh
 from quartic.certify.doubts import Basis, Doubt, Reason
 from quartic.certify.readings import TENTH, Limits, Planes, read
@@ -64,13 +65,16 @@ class Candidates:
     Attributes
     ----------
     atoms : ndarray of shape (n, r)
-        Unit rows in whitened coordinates, ``n`` at most ``r``.
+        Unit rows in whitened coordinates.
     halves : tuple of two ndarray of shape (k, r)
         What each half of the samples gives alone, from a start of its own; empty where it was not asked.
+    spans : Spans, optional
+        What they are judged by where there are more of them than dimensions.
     """
 
     atoms: np.ndarray
     halves: tuple[np.ndarray, ...] = ()
+    spans: Spans | None = None
 
 
 @dataclass(frozen=True)
@@ -160,7 +164,10 @@ def certify(candidates: Candidates, evidence: Evidence) -> Proof:
     """Certificates of candidates ``(n, r)``, however they were found, and reasons where there is none."""
     n = candidates.atoms.shape[0]
     if n == 0 or not evidence.enough:
-        return unproven(candidates.atoms, Reason.FEW_SAMPLES)
+        return unproven(candidates.atoms, Reason.FEW_SAMPLES if evidence.Z.shape[0] else Reason.NO_SAMPLES)
+    if candidates.spans is not None:
+        bounds, doubts = certify_beyond(candidates.atoms, candidates.spans)
+        return Proof(candidates.atoms, bounds, doubts, (Basis.SIGNS,) * n, np.zeros((n, n), dtype=bool))
     axes = complete(candidates.atoms, evidence.dim)  # (r, r): what is beside the candidates spans planes with them
     frames = _half_frames(axes, candidates.halves, evidence)
     return _Trial(axes, frames, evidence).proof().at(np.arange(n)).about(candidates.atoms)

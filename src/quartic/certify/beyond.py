@@ -1,0 +1,79 @@
+"""More atoms than dimensions: certified by spans of weighted moments, if no fewer axes explain as much.
+
+The bounds are those of two halves of the samples (``overcomplete.split_caps``): each atom as one half has it, on the
+span that the other half gives.  They count on atoms in every dimension of these spans, so they are worth nothing where
+a law of fewer atoms has sums that fill them: what is asked here is whether it may be one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from quartic.algorithms.certify import CERTIFIED, is_certified, nearest_orthonormal
+from quartic.algorithms.subspace_power import normalised
+from quartic.certify.doubts import Doubt, Reason
+
+BIAS = 0.15  # radians by which weights may turn an atom; measured, up to 0.07 at the strongest, twice that is taken
+GLANCE, MIRRORS = 16, 1 << 22  # atoms that nearly all mirrors fail on; cosines of images at a time
+
+
+@dataclass(frozen=True)
+class Spans:
+    """What spans of weighted moments say of more atoms than dimensions.
+
+    Attributes
+    ----------
+    bounds : ndarray of shape (n,)
+        Lower bounds on their squared correlation with an atom, if there are as many atoms as dimensions of the span.
+    weights : ndarray of shape (n,)
+        Those with which they fit the cumulant best.
+    """
+
+    bounds: np.ndarray
+    weights: np.ndarray
+
+
+def certify_beyond(U: np.ndarray, spans: Spans) -> tuple[np.ndarray, tuple[Doubt | None, ...]]:
+    """Bounds of more atoms ``U (n, r)`` than dimensions, 0 where nothing is proven, and why it is not."""
+    if has_mirrors(U, spans.weights):
+        return np.zeros(U.shape[0]), (Doubt(Reason.RIVAL),) * U.shape[0]
+    sure = is_certified(spans.bounds)
+    doubts = (
+        None if certified else Doubt(Reason.INACCURATE, found=float(bound), needed=CERTIFIED)
+        for certified, bound in zip(sure, spans.bounds, strict=True)
+    )
+    return np.where(sure, spans.bounds, 0.0), tuple(doubts)
+
+
+def has_mirrors(U: np.ndarray, weights: np.ndarray) -> bool:
+    """Whether mirrors map atoms ``U (n, r)`` to each other, and some of them lie in the span of the mirrors' normals.
+
+    Signs of orthonormal axes are independent given the magnitudes if and only if the law is the same in the mirrors
+    normal to these axes; and the law of more atoms than dimensions is the same in a mirror only if that maps the atoms
+    to each other.  The sums ``(+-a +-b +-c)/sqrt(3)`` of three atoms have the mirrors of the three: where mirrors span
+    an atom, fewer axes that explain as much are another reading of it.  Atoms in general position have no mirrors.
+
+    Noise that is not white leaves whitened atoms oblique.  The cumulant ``sum_i w_i u_i^(x4)`` does not see it, and has
+    their lengths, ``|w_i|^(1/4)``; and linear maps that only swap atoms, or their signs, are orthogonal where ``sum_i
+    |w_i|^(1/2) u_i u_i'`` is the identity: these are the coordinates in which mirrors are looked for.
+    """
+    U = normalised(nearest_orthonormal(U, np.abs(weights) ** 0.25))
+    first, second = np.triu_indices(U.shape[0], 1)
+    # The normals of mirrors that swap two of them; most move one of the first few to nowhere.
+    normals = normalised(np.concatenate((U[first] - U[second], U[first] + U[second])))
+    for some in (U[:GLANCE], U):
+        size = max(1, MIRRORS // (U.shape[0] * some.shape[0]))
+        parts = [normals[start : start + size] for start in range(0, normals.shape[0], size)]
+        normals = np.concatenate([normals[:0]] + [A[np.all(_images(A, some, U), axis=1)] for A in parts])
+    values, vectors = np.linalg.eigh(normals.T @ normals)
+    span = vectors[:, values > 0.5]  # a normal that was found has a value of 1 or more, errors of several far less
+    return bool(np.any(np.sum((U @ span) ** 2, axis=1) > math.cos(BIAS) ** 2))
+
+
+def _images(A: np.ndarray, some: np.ndarray, U: np.ndarray) -> np.ndarray:
+    """Whether the mirrors with unit normals ``A (k, r)`` map rows of ``some (l, r)`` to any of ``U (n, r)``."""
+    cosine = some @ U.T - 2 * (A @ some.T)[:, :, None] * (A @ U.T)[:, None, :]  # <R u_i, u_j>, (k, l, n)
+    return np.asarray(np.max(np.abs(cosine), axis=2) > math.cos(BIAS))
