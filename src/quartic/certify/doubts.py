@@ -16,7 +16,7 @@ class Reason(Enum):
     GAUSSIAN = "its signal may be Gaussian"
     NO_AXES = "the samples do not tell it from other directions of a plane"
     ALIKE = "it lies in a plane that is the same in all directions, and has no axes"
-    RIVAL = "another reading of the samples in a plane is not excluded"
+    RIVAL = "another reading of the samples is not excluded"
     UNSTABLE = "the two halves of the samples give different directions"
     GROUP = "an atom that it occurs together with is not certified"
     INACCURATE = "it is not known to be nearer to one atom than to all others"
