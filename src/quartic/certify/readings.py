@@ -44,7 +44,7 @@ FEWEST = 128  # loud samples of a plane: of two atoms that are together 19 times
 MOSTLY = 0.5  # of the samples: an excess of one sign; by definition, three of four
 STEPS, LEAST = 10, -1.5  # half octaves of magnitudes, and log2 of the first, in spreads: below it is silence
 ROWS = 8192  # samples that norms are looked at in, and magnitudes at least
-MARKS, BLOCK = 1 << 24, 1 << 21  # numbers that magnitudes are marked by, and at a time
+MARKS, BLOCK, CACHE = 1 << 24, 1 << 19, 1 << 17  # numbers that magnitudes are marked by; at a time, of these and norms
 
 
 @dataclass(frozen=True)
@@ -217,12 +217,13 @@ def together(S: np.ndarray, errors: float) -> tuple[np.ndarray, np.ndarray, np.n
     often, ever, crooked = np.ones((r, r)), np.ones((r, r)), np.zeros((r, r), dtype=bool)
     size = max(1, BLOCK // (r * similar.size))
     for first in range(0, r, size):
-        mine = slice(first, first + size)
-        rows = slice(first * STEPS, (first + size) * STEPS)
+        block = slice(first, first + size), slice(first, None)  # the other half is the same
+        rows, columns = (slice(part.start * STEPS, part.stop and part.stop * STEPS) for part in block)
         # Counts below 2^24 are exact in float32.
-        counts = ((X[:, rows].T @ X).reshape(-1, STEPS, r, STEPS).astype(np.float64) for X in (marks, signed))
-        seen, excess = (np.einsum("iajb,ac,bd->icjd", X, B, B, optimize=True) for X in counts)
-        chance, lean, allowed = (m * x[mine, :, None, None] * x for x in (share, sign, width))
+        counts = (X[:, rows].T @ X[:, columns] for X in (marks, signed))
+        shaped = (X.reshape(-1, STEPS, r - first, STEPS).astype(np.float64) for X in counts)
+        seen, excess = (np.einsum("iajb,ac,bd->icjd", X, B, B, optimize=True) for X in shaped)
+        chance, lean, allowed = (m * x[block[0], :, None, None] * x[block[1]] for x in (share, sign, width))
         for p, correlation in ((often, TENTH), (ever, 0.0)):
             tail = np.zeros(seen.shape)
             for way in (1, -1):
@@ -232,10 +233,10 @@ def together(S: np.ndarray, errors: float) -> tuple[np.ndarray, np.ndarray, np.n
                 tail[more] = np.maximum(tail[more], pdtrc(count[more] - 1.0, expected[more]))
             if correlation == 0:  # one that is shown to be below a tenth is none
                 tail[seen - chance <= (TENTH - errors / np.sqrt(m)) * allowed] = 1.0
-            p[mine] = np.minimum(np.min(tail, axis=(1, 3)) ** 2 * similar.size, 1.0)  # the two are independent
+            p[block] = np.minimum(np.min(tail, axis=(1, 3)) ** 2 * similar.size, 1.0)  # the two are independent
         one_sign = (np.abs(excess) > MOSTLY * seen) & (np.abs(excess) > sure * np.sqrt(seen))
-        crooked[mine] = np.any(one_sign & similar[:, None, :], axis=(1, 3))
-    return np.minimum(often, often.T), np.minimum(ever, ever.T), crooked & ~np.eye(r, dtype=bool)
+        crooked[block] = np.any(one_sign & similar[:, None, :], axis=(1, 3))
+    return np.minimum(often, often.T), np.minimum(ever, ever.T), (crooked | crooked.T) & ~np.eye(r, dtype=bool)
 
 
 def bands() -> tuple[np.ndarray, np.ndarray]:
@@ -293,7 +294,7 @@ def small_norms(S: np.ndarray, dependent: np.ndarray) -> Norms:
     small, total, against, denser, count = (np.zeros((r, r)) for _ in range(5))
     around = (dependent | np.eye(r, dtype=bool)).astype(np.float64) @ squares
     first, second = np.triu_indices(r, 1)
-    size = max(1, BLOCK // m)
+    size = max(1, CACHE // m)
     for start in range(0, first.shape[0], size):
         i, j = first[start : start + size], second[start : start + size]
         length = squares[i] + squares[j]  # (pairs, m)

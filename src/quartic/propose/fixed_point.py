@@ -21,15 +21,18 @@ SAME = 0.9  # squared cosine of two optima's axes that are the same
 
 
 def fixed_point(evidence: Evidence, rng: np.random.Generator) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-    """Axes ``(r, r)`` of all samples, the best of several starts where they disagree, and of each half alone."""
+    """Axes ``(r, r)`` of all samples, and of each half alone."""
     r = evidence.dim
-    found: list[np.ndarray] = []
-    for _ in range(STARTS):
-        found.append(optimum(evidence, rotation(r, rng)))
-        if any(same_axes(found[-1], earlier) for earlier in found[:-1]):
-            break
-    best = max(found, key=lambda U: contrast(evidence.Z @ U.T))
-    return best, tuple(optimum(evidence.part(h), rotation(r, rng)) for h in (0, 1))
+    axes = optimum(evidence, rotation(r, rng))
+    return axes, tuple(optimum(evidence.part(h), rotation(r, rng)) for h in (0, 1))
+
+
+def best_start(evidence: Evidence, axes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The best of several optima, of which ``axes (r, r)`` is the first: as many as it takes until two agree."""
+    found = [axes]
+    while len(found) < STARTS and not any(same_axes(found[-1], earlier) for earlier in found[:-1]):
+        found.append(optimum(evidence, rotation(evidence.dim, rng)))
+    return max(found, key=lambda U: contrast(evidence.Z @ U.T))
 
 
 def optimum(evidence: Evidence, start: np.ndarray) -> np.ndarray:
