@@ -13,7 +13,7 @@ import quartic
 from quartic import SpectralDictionaryLearning, SpectralICA
 from quartic._progress import Stages
 from quartic.algorithms.certify import is_certified
-from quartic.certify.beyond import has_mirrors
+from quartic.certify.beyond import Spans, has_mirrors
 from quartic.datasets import nice_samples
 from quartic.frame import Frame
 from quartic.halves import half_of, row_hash
@@ -47,10 +47,10 @@ def stage(Y, n, seed=0, beta=None):
     return overcomplete_stage(ladder, n, nobody, np.random.default_rng(seed)), frame
 
 
-def mirrored(A):
+def mirrored(A, bounds=None):
     """Whether a law of atoms ``A (n, r)`` of these lengths has mirrors, as its cumulant tells."""
     length = np.linalg.norm(A, axis=1)
-    return has_mirrors(A / length[:, None], length**4)
+    return has_mirrors(A / length[:, None], Spans(np.full(len(A), 0.9) if bounds is None else bounds, length**4))
 
 
 def quietly(model, Y, sample_weight=None):
@@ -214,6 +214,9 @@ class TestRest:
         assert mirrored(U)
         oblique = U @ (np.eye(r) + 0.15 * rng.standard_normal((r, r)))  # as noise that is not white leaves them
         assert mirrored(oblique)
+        # Beside a vector that is no atom, and is not certified.
+        beside = np.concatenate((U, 0.5 * rng.standard_normal((1, r)) / np.sqrt(r)))
+        assert mirrored(beside, np.append(np.full(len(U), 0.9), 0.0))
 
     @pytest.mark.parametrize(("n", "r"), [(12, 8), (32, 16), (64, 16)])
     def test_atoms_in_general_position_have_none(self, rng, n, r):

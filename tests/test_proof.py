@@ -179,7 +179,7 @@ class TestReadings:
     def test_independent_magnitudes_do_not_occur_together(self, seed, law):
         S = LAWS[law](np.random.default_rng(seed), (5000, 12))
         often, ever, crooked = together(S - np.mean(S, axis=0), 2.0)
-        assert min(np.min(often), np.min(ever)) > 1e-3
+        assert min(np.min(often), np.min(ever)) > 1e-3 / 66  # one of 1,000 fits, of 66 pairs
         assert not np.any(crooked) or law in ("exponential", "signs")  # magnitudes about the mean tell the sign
 
     @pytest.mark.parametrize(("together_", "m"), [(0.95, 1217), (0.9, 693)])
@@ -188,7 +188,7 @@ class TestReadings:
         S = block(np.random.default_rng(seed), m, 2, together_, 0.1, lambda shape: np.full(shape, 1.0))
         alone = np.sum(np.sum(S != 0, axis=1) == 1)
         _, found, _ = together(S @ np.array([[1, 1], [1, -1]]) / np.sqrt(2), 2.0)
-        assert found[0, 1] < 0.05 or alone < 6
+        assert found[0, 1] < 0.05 or alone < 12
 
     def test_an_atom_beside_the_axes_has_one_sign(self, seed):
         """Three atoms in a plane: along two of them the third one's signs are not independent."""
@@ -232,7 +232,7 @@ class TestCertify:
         S = np.concatenate((rng.uniform(-1, 1, (20_000, 3)), rng.standard_normal((20_000, 3))), axis=1)
         proof, truth = proven(S, seed)
         assert proof.count == 3
-        assert np.all(truth[proof.certified] > 0.99)
+        assert np.all(truth[proof.certified] > 0.98)
         assert {doubt.reason for doubt in proof.doubts if doubt} <= {Reason.GAUSSIAN, Reason.NO_AXES}
 
     @pytest.mark.parametrize("kind", ["circle", "disc", "t"])
@@ -298,6 +298,36 @@ class TestCertify:
         assert [doubt and doubt.other for doubt in moved.about(moved.axes[::-1]).doubts] == [None, None, 3, 2]
         assert proof.at(np.array([pair[0], *alone])).doubts[0].other is None
 
+    def test_rows_that_hardly_count_say_nothing(self, seed):
+        """Blocks, and among them rows of small weight that are sparse along sums and differences."""
+        rng = np.random.default_rng(seed)
+        A = np.kron(np.eye(2), np.array([[1, 1], [1, -1]]) / np.sqrt(2))
+        blocks = np.concatenate([block(rng, 5_000, 2, 0.9, 0.2) for _ in range(2)], axis=1)
+        light = block(rng, 15_000, 1, 1.0, 0.1) * np.eye(4)[rng.integers(4, size=15_000)] @ A
+        samples, w = np.concatenate((blocks, light)), np.repeat([1.0, 1e-6], [5_000, 15_000])
+        order = rng.permutation(20_000)
+        Z, axes = white(blocks)
+        root = np.linalg.lstsq(blocks - np.mean(blocks, axis=0), Z, rcond=None)[0]
+        some = Evidence.of_rows((samples @ root)[order], np.arange(20_000), w[order], 5_000)
+        assert some.Z.shape[0] <= 5_100
+        assert np.all(some.weights == 1)
+        U, halves = fixed_point(some, rng)
+        proof = certify(Candidates(U, halves), some)
+        assert np.all(proof.bounds[proof.certified] <= np.max((U @ axes.T) ** 2, axis=1)[proof.certified])
+
+    def test_one_axis_is_certified_once(self):
+        proof = Proof(np.eye(2), np.array([0.55, 0.9]), (None, None), (Basis.INDEPENDENCE,) * 2, np.zeros((2, 2)) > 0)
+        again = proof.about(np.array([[1.0, 0.0], [1.0, 0.0]]))
+        assert again.certified.tolist() == [True, False]
+        assert again.doubts[1].reason is Reason.CONTRADICTED
+
+    def test_a_group_stands_and_falls_together(self):
+        together = np.array([[False, True, False], [True, False, False], [False, False, False]])
+        proof = Proof(np.eye(3), np.full(3, 0.6), (None,) * 3, (Basis.SIGNS,) * 3, together)
+        turned = np.array([[np.cos(0.3), 0.0, np.sin(0.3)], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+        reasons = [doubt and doubt.reason for doubt in proof.about(turned).doubts]
+        assert reasons == [Reason.INACCURATE, Reason.GROUP, None]
+
     def test_what_it_proves_of_other_rows(self, seed):
         rng = np.random.default_rng(seed)
         proof, _ = proven(rng.laplace(size=(20_000, 4)), seed)
@@ -311,7 +341,7 @@ class TestCertify:
     def test_a_half_is_whitened_by_itself(self, seed):
         """Otherwise the iteration ends anywhere: the error of the covariance is larger than what it looks for."""
         rng = np.random.default_rng(seed)
-        Z, axes = white(rng.uniform(-1, 1, (600, 8)))
+        Z, axes = white(rng.uniform(-1, 1, (1200, 8)))
         B = optimum(evidence(Z).part(0), polar(rng.standard_normal((8, 8))))
         assert np.min(np.max((B @ axes.T) ** 2, axis=1)) > 0.9
 

@@ -36,9 +36,6 @@ from quartic.tensors.combine import deflate
 from quartic.tensors.cp import is_cp, packed_cp
 from quartic.tensors.packed import as_four_tensor, check_dense
 
-EXCESS = (
-    3.0  # times the error that was given: what components may leave of the tensor; measured, right ones leave up to 1.5
-)
 UNEXPLAINED = 5.0  # times the least error of any model of the rank: more hints at components that are not orthogonal
 TILTED = 0.5  # of the error: more than it does to orthonormal components, a third at most; measured
 TOO_MUCH = 1.5  # times an eps that was given: what is left of the tensor, if the components that were found are all

@@ -464,6 +464,7 @@ def _directions(view: View) -> Finding:
 def _axes(view: View, n: int | None) -> Finding:
     """Planes without axes, and groups with two readings, by the proof that certificates come from."""
     why = view.few or ("more atoms than dimensions" if n is not None and n > view.frame.dim else "")
+    why = why or ("" if view.cloud.enough else Reason.FEW_SAMPLES.value)
     if why:
         return _not_looked("axes", why, 0)
     reasons = [(i, doubt) for i, doubt in enumerate(view.proof.doubts) if doubt is not None]
@@ -514,8 +515,8 @@ def symmetry(S: np.ndarray) -> Finding:
     )
     measured += f"; the most by {largest:.2g}" if largest else ""
     remedy = (
-        "Signs are not independent of magnitudes. Take differences of samples that are independent of each other, or "
-        "fit without weights (temperature=0, or --temperature 0), and do not rely on certificates."
+        "Signs are not independent of magnitudes. Independent sources are certified all the same; sources that occur "
+        "together are not. For those take differences of samples that are independent of each other."
     )
     return _finding("symmetry", _above(share, (0.0, MANY_SKEW)), measured, remedy, share, MANY_SKEW)
 

@@ -121,9 +121,9 @@ def learn(
     spectral = first_look(data, frame, given, evidence, rng, stages)
     done = spectral.settled or spectral.proof.rest_is_gaussian
     if n_components is None and not done and 2 * spectral.proof.count < frame.dim and looks_overcomplete(ladder, rng):
-        # More atoms than dimensions, only if nothing simpler explains the samples.
+        # More atoms than dimensions, only if so many are certified, and nothing simpler explains the samples.
         more = overcomplete_stage(ladder, None, given, rng)
-        if more is not None and not more.has_rival:
+        if more is not None and more.certified > frame.dim and not more.has_rival:
             return assemble_overcomplete(data, frame, more, given, evidence, rng, stages, data.trimmed)
     if not done or temperature is not None or form != "auto":
         other = spectral_stage(data, frame, given, form, evidence, spectral, rng, stages, temperature)

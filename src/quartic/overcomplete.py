@@ -27,7 +27,7 @@ from quartic.algorithms.sparse_code import Fitted, fit, most_atoms, pursue
 from quartic.algorithms.subspace_power import VAIN, climb, derivatives, energies, maxima, normalised
 from quartic.algorithms.temper import Tempering, tempering
 from quartic.algorithms.truncate import Spectrum, full_spectrum
-from quartic.certify.beyond import BIAS, has_mirrors
+from quartic.certify.beyond import BIAS, Spans, has_mirrors
 from quartic.evidence.parts import Evidence
 from quartic.frame import Frame
 from quartic.moments import FourthMoment
@@ -157,7 +157,7 @@ class Overcomplete:
     def has_rival(self) -> bool:
         """Whether fewer axes may explain as much."""
         U = self.found.atoms
-        return has_mirrors(U, fitted_weights(self.best.given.moment.cumulant(), U)[1])
+        return has_mirrors(U, Spans(self.found.bounds, fitted_weights(self.best.given.moment.cumulant(), U)[1]))
 
     def if_most(self) -> Overcomplete:
         """Without certificates where fewer than half of the atoms have one.

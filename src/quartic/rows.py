@@ -145,7 +145,7 @@ class View:
     @cached_property
     def cloud(self) -> Evidence:
         """In random order, as proposers and proofs want them."""
-        return Evidence.of_rows(self.Z, self.rows.index, np.ones(self.Z.shape[0]), self.rows.total)
+        return Evidence.of_rows(self.Z, self.rows.index, np.ones(self.Z.shape[0]), self.Z.shape[0])
 
     @cached_property
     def axes(self) -> np.ndarray:

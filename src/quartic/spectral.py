@@ -199,7 +199,7 @@ def spectral_stage(
         best = now if best is None else now.better(best)
         if not best.settled and beta != 0 and tangled(evidence.seen_in(now.axes)):
             with stages("untangle") as progress:
-                sure = now.proof.certified
+                sure = now.proof.certified & (np.arange(r) >= known.shape[0])
                 given = Certified(known, np.ones(known.shape[0])).and_also(
                     Certified(now.axes, now.proof.bounds).only(sure)
                 )

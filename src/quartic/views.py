@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from quartic._arrays import Array, from_numpy, take_rows, to_numpy
@@ -83,8 +85,8 @@ class Rewhitened:
     @property
     def evidence(self) -> Evidence:
         """The rows that were kept, in these coordinates."""
-        kept = self.moment.kept
-        return Evidence.of_rows((kept.Z - self.shift) @ self.root, kept.index, kept.weights, self.moment.count)
+        kept, total = self.moment.kept, math.ceil(np.sum(self.moment.effective))
+        return Evidence.of_rows((kept.Z - self.shift) @ self.root, kept.index, kept.weights, total)
 
     def covariance(self, half: int | None = None) -> np.ndarray:
         """Covariance ``(r, r)`` of one half, or of all samples: the identity, for all."""

@@ -38,7 +38,7 @@ class Spans:
 
 def certify_beyond(U: np.ndarray, spans: Spans) -> tuple[np.ndarray, tuple[Doubt | None, ...]]:
     """Bounds of more atoms ``U (n, r)`` than dimensions, 0 where nothing is proven, and why it is not."""
-    if has_mirrors(U, spans.weights):
+    if has_mirrors(U, spans):
         return np.zeros(U.shape[0]), (Doubt(Reason.RIVAL),) * U.shape[0]
     sure = is_certified(spans.bounds)
     doubts = (
@@ -48,8 +48,8 @@ def certify_beyond(U: np.ndarray, spans: Spans) -> tuple[np.ndarray, tuple[Doubt
     return np.where(sure, spans.bounds, 0.0), tuple(doubts)
 
 
-def has_mirrors(U: np.ndarray, weights: np.ndarray) -> bool:
-    """Whether mirrors map atoms ``U (n, r)`` to each other, and some of them lie in the span of the mirrors' normals.
+def has_mirrors(U: np.ndarray, spans: Spans) -> bool:
+    """Whether mirrors map certified atoms of ``U (n, r)`` to each other, and their normals span some of these.
 
     Signs of orthonormal axes are independent given the magnitudes if and only if the law is the same in the mirrors
     normal to these axes; and the law of more atoms than dimensions is the same in a mirror only if that maps the atoms
@@ -60,7 +60,9 @@ def has_mirrors(U: np.ndarray, weights: np.ndarray) -> bool:
     their lengths, ``|w_i|^(1/4)``; and linear maps that only swap atoms, or their signs, are orthogonal where ``sum_i
     |w_i|^(1/2) u_i u_i'`` is the identity: these are the coordinates in which mirrors are looked for.
     """
-    U = normalised(nearest_orthonormal(U, np.abs(weights) ** 0.25))
+    U = normalised(nearest_orthonormal(U, np.abs(spans.weights) ** 0.25))[is_certified(spans.bounds)]
+    if U.shape[0] < 2:
+        return False
     first, second = np.triu_indices(U.shape[0], 1)
     # The normals of mirrors that swap two of them; most move one of the first few to nowhere.
     normals = normalised(np.concatenate((U[first] - U[second], U[first] + U[second])))

@@ -37,7 +37,7 @@ def has_rival(X: np.ndarray, eps: float, *, white: bool) -> np.ndarray:
         return np.any(alike & other, axis=1)
     c = np.abs(X - np.outer(m, m))
     kurtosis = np.abs(diagonal - 3 * m * m)
-    independent = c + eps <= TENTH * np.minimum(kurtosis[:, None], kurtosis)
+    independent = c + eps <= TENTH * (np.minimum(kurtosis[:, None], kurtosis) - eps)
     return np.any(alike & other & ~independent, axis=1)
 
 

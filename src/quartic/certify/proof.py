@@ -21,7 +21,7 @@ measured by.  Then, for each axis:
    beside them, which shows in cross terms with axes that are no sources: the angle at which these atoms are is added.
 6. *To the atom that is reported* the angle is added.
 
-Each of several scores and weights proves something, and the best counts.  Weights ``exp(-beta ||z||^2)`` factorise over
+Several scores and weights are asked in turn, until an axis is certified.  Weights ``exp(-beta ||z||^2)`` factorise over
 orthonormal axes: they keep independent sources independent, skewed ones too, about their weighted mean; and signs
 independent given magnitudes in any case.  Where cross terms do not vanish, an axis is measured on the samples in which
 it, or an atom that it occurs together with, is active; which keeps signs independent.
@@ -44,12 +44,11 @@ from quartic.algorithms.temper import tempering
 from quartic.certify.beyond import Spans, certify_beyond
 from quartic.certify.contrast import Contrast, Figure, Score, cube, measure, offsets, remainder, tanh
 from quartic.certify.doubts import Basis, Doubt, Reason
-from quartic.certify.readings import TENTH, Limits, Planes, read
+from quartic.certify.readings import NEAR, TENTH, Limits, Planes, read
 from quartic.evidence.parts import Evidence
 from quartic.propose.fixed_point import complete, optimum
 
 LIMIT = 2.5  # standard errors by which an angle may be larger than it is measured: one in 160, and see ``_angle``
-NEAR = math.pi / 8  # an axis that a half has farther away may be another one: half of the way to the 45 degrees
 RUNGS: tuple[tuple[float, Score], ...] = ((1.0, tanh), (1.0, cube), (0.8, cube), (0.5, cube), (0.5, tanh))
 """Share of the effective samples that weights leave, and score; measured (benchmarks/must_show/one_proof): the plain
 ones do for most laws, the mild weights for heavy tails, the stronger ones where eighth moments are not finite."""
@@ -128,17 +127,21 @@ class Proof:
         Two rows that mean the same axis are not both certified: the farther one is contradicted.
         """
         mine = np.argmax(np.abs(U @ self.axes.T), axis=1)
-        angle = angles(U, self.axes[mine]) + np.arccos(np.sqrt(self.bounds[mine]))
-        bounds = np.cos(np.minimum(angle, math.pi / 2)) ** 2
+        angle = angles(U, self.axes[mine])
+        bounds = np.cos(np.minimum(angle + np.arccos(np.sqrt(self.bounds[mine])), math.pi / 2)) ** 2
         doubts = self._doubts_of(mine)
         for i, bound in enumerate(bounds):
             if doubts[i] is None and not bound > CERTIFIED:
                 doubts[i] = Doubt(Reason.INACCURATE, found=float(bound), needed=CERTIFIED)
-        wrong = contradicted(U, bounds, TILT)
+        nearer = (angle[:, None] > angle) | ((angle[:, None] == angle) & np.tri(len(mine), k=-1, dtype=bool))
+        wrong = contradicted(U, bounds, TILT) | np.any((mine[:, None] == mine) & nearer, axis=1)
         bounds = np.where(wrong, 0.0, bounds)
-        doubts = [Doubt(Reason.CONTRADICTED) if bad else doubt for bad, doubt in zip(wrong, doubts, strict=True)]
-        bases = tuple(self.bases[j] for j in mine)
-        return Proof(U, bounds, tuple(doubts), bases, self.together[np.ix_(mine, mine)])
+        together = self.together[np.ix_(mine, mine)]
+        group = in_part(bounds, together)
+        bounds = np.where(group, 0.0, bounds)
+        for k in map(int, np.flatnonzero(wrong | group)):
+            doubts[k] = doubts[k] or Doubt(Reason.CONTRADICTED if wrong[k] else Reason.GROUP)
+        return Proof(U, bounds, tuple(doubts), tuple(self.bases[j] for j in mine), together)
 
     def at(self, rows: np.ndarray) -> Proof:
         """Of some of the axes, or in another order."""
@@ -214,7 +217,8 @@ class _Trial:
             k = contrast.kurtosis
             heavy |= contrast.sharp(self.limits.axis) & ((k.value > 0) == (score is cube))
         S = self.evidence.Z @ self.axes.T
-        planes = read(contrasts, heavy, _apart(self.frames, self.axes) <= NEAR, S, self.limits)
+        shares = (np.stack(self.frames) @ self.axes.T) ** 2
+        planes = read(contrasts, heavy, shares, S, self.limits)
         settled = np.all(planes.settled, axis=1)  # of others no bound is worth its price
         tangled = np.any(planes.dependent, axis=1)
         gaussian, free = ~tangled, np.ones(self.r, dtype=bool)
@@ -309,8 +313,7 @@ class _Trial:
         """Bounds without those that something speaks against, and what that is."""
         settled = np.all(planes.settled, axis=1)
         bounds = np.where(settled, self.bounds, 0.0)
-        # A part of a group proves nothing: other axes may be right for the whole of it.
-        group = np.any(planes.dependent & ~is_certified(bounds), axis=1) & is_certified(bounds)
+        group = in_part(bounds, planes.dependent)
         bounds = np.where(group, 0.0, bounds)
         doubts: list[Doubt | None] = []
         for i, bound in enumerate(bounds):
@@ -326,15 +329,26 @@ class _Trial:
                 doubts.append(self.doubts[i])
             elif not settled[i]:
                 j = _least(planes.settled[i], planes.ratio[i], i)
-                doubts.append(Doubt(Reason.RIVAL, other=j, found=float(planes.ratio[i, j]), needed=TENTH))
+                beyond = planes.ratio[i, j] > TENTH  # or something else speaks against this reading
+                figures = {"found": float(planes.ratio[i, j]), "needed": TENTH} if beyond else {}
+                doubts.append(Doubt(Reason.RIVAL, other=j, **figures))
             elif group[i]:
                 doubts.append(Doubt(Reason.GROUP, other=int(np.argmax(planes.dependent[i]))))
             else:
                 doubts.append(Doubt(Reason.INACCURATE, found=float(self.bounds[i]), needed=CERTIFIED))
-        tangled = np.any(planes.dependent, axis=1)
-        bases = tuple(Basis.SIGNS if t else Basis.INDEPENDENCE for t in tangled)
+        signs = np.any(planes.dependent | planes.by_signs, axis=1)
+        bases = tuple(Basis.SIGNS if s else Basis.INDEPENDENCE for s in signs)
         bounds = np.where(is_certified(bounds), bounds, 0.0)
         return Proof(self.axes, bounds, tuple(doubts), bases, planes.dependent)
+
+
+def in_part(bounds: np.ndarray, together: np.ndarray) -> np.ndarray:
+    """Certified axes that occur together with one that is not, ``(n,)``; ``together (n, n)`` are such pairs.
+
+    A part of a group proves nothing: other axes may be right for the whole of it.
+    """
+    sure = is_certified(bounds)
+    return sure & np.any(together & ~sure, axis=1)
 
 
 def _both(parts: Iterable[Contrast]) -> Contrast:

@@ -23,6 +23,7 @@ passes none of it has a rival, and is not certified.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -43,6 +44,7 @@ NEARLY = 1.25  # times a squared norm: nearly the same, for variances of rare si
 FEWEST = 128  # loud samples of a plane: of two atoms that are together 19 times in 20 a dozen are of one alone
 MOSTLY = 0.5  # of the samples: an excess of one sign; by definition, three of four
 STEPS, LEAST = 10, -1.5  # half octaves of magnitudes, and log2 of the first, in spreads: below it is silence
+NEAR = math.pi / 8  # an axis that a half has farther away may be another one: half of the way to the 45 degrees
 ROWS = 8192  # samples that norms are looked at in, and magnitudes at least
 MARKS, BLOCK, CACHE = 1 << 24, 1 << 19, 1 << 17  # numbers that magnitudes are marked by; at a time, of these and norms
 
@@ -82,14 +84,12 @@ class Planes:
 
     Attributes
     ----------
-    independent : ndarray
-        Cross terms are shown to be within a tenth of the kurtoses.
     dependent : ndarray
-        Cross terms are shown to be larger.
-    different, skewed, sparser : ndarray
-        What excludes a second reading, where nothing speaks against it.
+        Cross terms are shown to be larger than a tenth of the kurtoses.
     settled : ndarray
         Whether one reading is left, and it is this one.
+    by_signs : ndarray
+        Whether it is left by where samples are sparse, and not by independence.
     alike : ndarray
         Shown to be nearly the same in all directions: the coupling is more than half of the kurtosis, and what depends
         on the direction less than half, under one score and weight, and not there under any.
@@ -97,17 +97,14 @@ class Planes:
         The largest cross term over the kurtosis.
     """
 
-    independent: np.ndarray
     dependent: np.ndarray
-    different: np.ndarray
-    skewed: np.ndarray
-    sparser: np.ndarray
     settled: np.ndarray
+    by_signs: np.ndarray
     alike: np.ndarray
     ratio: np.ndarray
 
 
-def read(contrasts: Sequence[Contrast], heavy: np.ndarray, stable: np.ndarray, S: np.ndarray, limits: Limits) -> Planes:
+def read(contrasts: Sequence[Contrast], heavy: np.ndarray, shares: np.ndarray, S: np.ndarray, limits: Limits) -> Planes:
     """Every plane of two axes.
 
     Parameters
@@ -116,8 +113,8 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, stable: np.ndarray, S
         Under several weights and scores, of all evidence.
     heavy : ndarray of shape (r,)
         Signals of positive kurtosis.
-    stable : ndarray of shape (r,)
-        Axes that both halves of the samples have.
+    shares : ndarray of shape (2, r, r)
+        Squared cosines of the axes of each half of the samples, as rows, with the axes.
     S : ndarray of shape (m, r)
         Signals, of which norms are looked at.
     limits : Limits
@@ -170,10 +167,14 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, stable: np.ndarray, S
     sparser = both & (norms.small > limits.norms) & ~discovered(norms.against, both, INTERVAL)
     sparser &= ~discovered(norms.denser, both & dependent, INTERVAL)
     mildly = both & (norms.all > limits.norms) & seen & ~against & ~exclusive
-    settled = (independent | different) & seen & (lopsided | ~against) | skewed & ~mixed | mildly
-    settled &= (stable[:, None] & stable) | ~both
-    settled = settled & ~dependent & ~contrary | sparser & ~lopsided & (~crooked | independent & ~contrary)
-    return Planes(independent, dependent, different, skewed, mildly | sparser, settled | ~other, alike & ~stiff, ratio)
+    apart = (independent | different) & seen & (lopsided | ~against) | skewed & ~mixed
+    alike &= ~stiff
+    # Axes that both halves have; of those in a plane without axes, the plane.
+    stable = np.all(np.sum(shares * (alike | ~other), axis=2) >= math.cos(NEAR) ** 2, axis=0)
+    undisputed = ((stable[:, None] & stable) | ~both) & ~dependent & ~contrary
+    sparse = mildly & undisputed | sparser & ~lopsided & (~crooked | independent & ~contrary)
+    apart = apart & undisputed | ~other
+    return Planes(dependent, apart | sparse, sparse & ~apart, alike, ratio)
 
 
 def discovered(p: np.ndarray, asked: np.ndarray, rate: float = DOUBT) -> np.ndarray:

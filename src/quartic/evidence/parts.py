@@ -7,6 +7,7 @@ enough to be kept by an accumulator (``FourthMoment``), so that a stream is judg
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,7 @@ class Evidence:
     weights : ndarray of shape (m,)
         What each counts.
     total : int
-        Samples that the coordinates were whitened by: these, and others that are not here.
+        Effective number of samples that the coordinates were whitened by: these, and others that are not here.
     """
 
     Z: np.ndarray
@@ -46,17 +47,25 @@ class Evidence:
 
     @classmethod
     def of_rows(cls, Z: Array, index: np.ndarray, weights: np.ndarray, total: int) -> Evidence:
-        """From whitened rows ``Z (m, r)`` and their places in the data, in an order that depends on these alone."""
+        """From whitened rows ``Z (m, r)`` and their places in the data, in an order that depends on these alone.
+
+        Of weighted rows some are left out, the more likely the less they count, so that the others count alike: the
+        proof goes by how many samples are where, and one that hardly counts must not speak as loud as others.
+        """
         place = row_hash(index)
         order = np.argsort(place, kind="stable")
+        chance = row_hash(place[order]) / 2.0**64  # bits of their own
+        order = order[chance * np.max(weights, initial=0.0) < weights[order]]
         Z = np.asarray(to_numpy(Z), dtype=np.float64)[order]
-        return cls(Z, half_of(place[order]), weights[order], total)
+        return cls(Z, half_of(place[order]), np.ones(order.shape[0]), total)
 
     @classmethod
     def of(cls, data: Samples, frame: Frame, rows: np.ndarray | None = None, most: int = ROWS) -> Evidence:
         """From some rows of samples, or from a random part of all."""
         rows = data.about(most) if rows is None else rows
-        return cls.of_rows(data.whitened(rows, frame), rows, data.weight(rows), data.count)
+        w = data.weight(rows)
+        share = np.sum(w) ** 2 / max(np.sum(w * w) * w.shape[0], np.finfo(np.float64).tiny)
+        return cls.of_rows(data.whitened(rows, frame), rows, w, math.ceil(share * data.count))
 
     @property
     def dim(self) -> int:

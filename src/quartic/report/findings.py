@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from quartic._arrays import packed_dim, to_numpy
 from quartic._words import counted
 from quartic.algorithms.certify import is_certified
+from quartic.certify import Basis
 from quartic.learned import Learned
 from quartic.metrics import Match, match
 from quartic.result import Decomposition, Status
@@ -253,7 +254,7 @@ def _of_model(model: Any) -> Findings:
         assumed=None,
         basis="Certificates are estimated with two disjoint halves of the samples, each judging what the other found. "
         "They are about whitened coordinates: the squared correlation of the codes with the true coefficients. They "
-        "rest on coefficients whose signs are independent given their magnitudes, not on a proven bound.",
+        f"rest on {_assumed(learned)}, not on a proven bound.",
         facts=facts,
         settings={name: _words(value) for name, value in model.get_params(deep=False).items()},
         timings=dict(how.timings),
@@ -287,6 +288,13 @@ def coarse(noun: str, learned: Learned) -> list[str]:
         "truth: certificates are about whitened coordinates, uncertainties about those of the features. Take more "
         "samples, or bring the features to one scale."
     ]
+
+
+def _assumed(learned: Learned) -> str:
+    """What the certificates rest on; where there are none, what they would."""
+    pairs = zip(learned.bases, learned.doubts, strict=True)
+    bases = dict.fromkeys(basis for basis, doubt in pairs if doubt is None)
+    return ", or ".join(basis.value for basis in bases or Basis)
 
 
 def _words(value: Any) -> str:
