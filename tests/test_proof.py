@@ -185,10 +185,13 @@ class TestReadings:
     @pytest.mark.parametrize(("together_", "m"), [(0.95, 1217), (0.9, 693)])
     def test_a_dozen_samples_of_one_atom_alone_are_seen(self, seed, together_, m):
         """Nearly always together: sum and difference exclude each other, and look independent but for a few samples."""
-        S = block(np.random.default_rng(seed), m, 2, together_, 0.1, lambda shape: np.full(shape, 1.0))
-        alone = np.sum(np.sum(S != 0, axis=1) == 1)
-        _, found, _ = together(S @ np.array([[1, 1], [1, -1]]) / np.sqrt(2), 2.0)
-        assert found[0, 1] < 0.05 or alone < 12
+        rng = np.random.default_rng(seed)
+
+        def seen():
+            S = block(rng, m, 2, together_, 0.1, lambda shape: np.full(shape, 1.0))
+            return together(S @ np.array([[1, 1], [1, -1]]) / np.sqrt(2), 2.0)[1][0, 1] < 0.05
+
+        assert np.mean([seen() for _ in range(20)]) > 0.5
 
     def test_an_atom_beside_the_axes_has_one_sign(self, seed):
         """Three atoms in a plane: along two of them the third one's signs are not independent."""
