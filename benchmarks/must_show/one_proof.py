@@ -153,12 +153,15 @@ def pair(job):
         "partial_fit": ({}, {"path": "partial_fit"}),
         "halves": ({"rows": order[: m // 2]}, {"rows": order[m // 2 :]}),
     }[kind]
-    models = [fit(case, **{"seed": number, **call}) for call in calls]
+    row = {"part": "pairs", "kind": kind, "case": case.name, "family": family, "seed": number}
+    try:
+        models = [fit(case, **{"seed": number, **call}) for call in calls]
+    except ValueError as refused:  # as in ``one``
+        return {**row, "status": str(refused), "complete": False, "certified": [0, 0], "wrong": 0, "seconds": 0.0}
     one, other = (white(case, model) for model in models)
     complete = all(model.status_.code == "complete" for model in models)
     apart = complete and len(one[0]) != len(other[0])
-    row = {"part": "pairs", "kind": kind, "case": case.name, "family": family, "seed": number, "complete": complete}
-    row |= {"certified": [len(one[0]), len(other[0])], "wrong": excluded(one, other) + int(apart)}
+    row |= {"complete": complete, "certified": [len(one[0]), len(other[0])], "wrong": excluded(one, other) + int(apart)}
     return {**row, "seconds": time.perf_counter() - start}
 
 
