@@ -214,9 +214,16 @@ class TestRest:
         assert mirrored(U)
         oblique = U @ (np.eye(r) + 0.15 * rng.standard_normal((r, r)))  # as noise that is not white leaves them
         assert mirrored(oblique)
-        # Beside a vector that is no atom, and is not certified.
+        # Beside a vector that is no atom, and is not certified; and where one of the sums is not.
         beside = np.concatenate((U, 0.5 * rng.standard_normal((1, r)) / np.sqrt(r)))
         assert mirrored(beside, np.append(np.full(len(U), 0.9), 0.0))
+        assert mirrored(U, np.where(np.arange(len(U)) == 1, 0.0, 0.9))
+
+    def test_orthonormal_axes_are_no_more_than_dimensions(self, rng):
+        """They are mapped to each other, but nothing simpler explains them; nor beside vectors that are no atoms."""
+        axes = np.linalg.qr(rng.standard_normal((8, 8)))[0]
+        beside = 0.5 * rng.standard_normal((4, 8)) / np.sqrt(8)
+        assert not mirrored(np.concatenate((axes, beside)), np.repeat([0.9, 0.0], [8, 4]))
 
     @pytest.mark.parametrize(("n", "r"), [(12, 8), (32, 16), (64, 16)])
     def test_atoms_in_general_position_have_none(self, rng, n, r):

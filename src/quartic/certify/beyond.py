@@ -49,33 +49,46 @@ def certify_beyond(U: np.ndarray, spans: Spans) -> tuple[np.ndarray, tuple[Doubt
 
 
 def has_mirrors(U: np.ndarray, spans: Spans) -> bool:
-    """Whether mirrors map certified atoms of ``U (n, r)`` to each other, and their normals span some of these.
+    """Whether mirrors map the certified atoms of ``U (n, r)`` to atoms, more of them than their normals' dimensions.
 
     Signs of orthonormal axes are independent given the magnitudes if and only if the law is the same in the mirrors
     normal to these axes; and the law of more atoms than dimensions is the same in a mirror only if that maps the atoms
     to each other.  The sums ``(+-a +-b +-c)/sqrt(3)`` of three atoms have the mirrors of the three: where mirrors span
-    an atom, fewer axes that explain as much are another reading of it.  Atoms in general position have no mirrors.
+    more atoms than dimensions, fewer axes that explain as much are another reading of these.  Atoms in general position
+    have no mirrors.
 
     Noise that is not white leaves whitened atoms oblique.  The cumulant ``sum_i w_i u_i^(x4)`` does not see it, and has
     their lengths, ``|w_i|^(1/4)``; and linear maps that only swap atoms, or their signs, are orthogonal where ``sum_i
     |w_i|^(1/2) u_i u_i'`` is the identity: these are the coordinates in which mirrors are looked for.
     """
-    U = normalised(nearest_orthonormal(U, np.abs(spans.weights) ** 0.25))[is_certified(spans.bounds)]
-    if U.shape[0] < 2:
+    U = normalised(nearest_orthonormal(U, np.abs(spans.weights) ** 0.25))
+    sure = np.flatnonzero(is_certified(spans.bounds))
+    some, glance = U[sure], U[sure[:GLANCE]]
+    # The normals of mirrors that take a certified atom to another one; most take one of the first few to nowhere.
+    first, second = np.nonzero(sure[:, None] != np.arange(U.shape[0]))
+    normals = normalised(np.concatenate((some[first] - U[second], some[first] + U[second])))
+    for seen in (glance, some):
+        _, cosine = _images(normals, seen, U)
+        normals = normals[np.all(cosine > math.cos(BIAS), axis=1)]
+    if not normals.shape[0]:
         return False
-    first, second = np.triu_indices(U.shape[0], 1)
-    # The normals of mirrors that swap two of them; most move one of the first few to nowhere.
-    normals = normalised(np.concatenate((U[first] - U[second], U[first] + U[second])))
-    for some in (U[:GLANCE], U):
-        size = max(1, MIRRORS // (U.shape[0] * some.shape[0]))
-        parts = [normals[start : start + size] for start in range(0, normals.shape[0], size)]
-        normals = np.concatenate([normals[:0]] + [A[np.all(_images(A, some, U), axis=1)] for A in parts])
     values, vectors = np.linalg.eigh(normals.T @ normals)
     span = vectors[:, values > 0.5]  # a normal that was found has a value of 1 or more, errors of several far less
-    return bool(np.any(np.sum((U @ span) ** 2, axis=1) > math.cos(BIAS) ** 2))
+    atoms = np.union1d(sure, _images(normals, some, U)[0])
+    inside = np.sum((U[atoms] @ span) ** 2, axis=1) > math.cos(BIAS) ** 2
+    return bool(np.sum(inside) > span.shape[1])
 
 
-def _images(A: np.ndarray, some: np.ndarray, U: np.ndarray) -> np.ndarray:
-    """Whether the mirrors with unit normals ``A (k, r)`` map rows of ``some (l, r)`` to any of ``U (n, r)``."""
-    cosine = some @ U.T - 2 * (A @ some.T)[:, :, None] * (A @ U.T)[:, None, :]  # <R u_i, u_j>, (k, l, n)
-    return np.asarray(np.max(np.abs(cosine), axis=2) > math.cos(BIAS))
+def _images(A: np.ndarray, some: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which of ``U (n, r)`` mirrors with unit normals ``A (k, r)`` take ``some (l, r)`` to, and how nearly: ``(k, l)``.
+
+    The latter as cosines.
+    """
+    size = max(1, MIRRORS // max(U.shape[0] * some.shape[0], 1))
+    place, nearest = [np.zeros((0, some.shape[0]), dtype=np.intp)], [np.zeros((0, some.shape[0]))]
+    for start in range(0, A.shape[0], size):
+        B = A[start : start + size]
+        cosine = np.abs(some @ U.T - 2 * (B @ some.T)[:, :, None] * (B @ U.T)[:, None, :])  # <R u_i, u_j>, (k, l, n)
+        place.append(np.argmax(cosine, axis=2))
+        nearest.append(np.max(cosine, axis=2))
+    return np.concatenate(place), np.concatenate(nearest)
