@@ -120,8 +120,8 @@ def first_look(
         progress(1)
     with stages("certify"):
         proof = certify(Candidates(axes, halves), evidence)
-    # Several starts only where they may help: what occurs together is beyond a local method.
-    if evidence.enough and proof.count < frame.dim and not np.any(proof.tangled):
+    # Several starts only where they may help.
+    if evidence.enough and proof.count < frame.dim:
         with stages("search") as progress:
             best = in_order(best_start(evidence, axes, rng))
             progress(STARTS)
