@@ -74,7 +74,8 @@ class TestContrast:
                 assert got.dependence.value[i, j] == pytest.approx(w @ (phi * (t**2 - v[j])))
                 others = [x for x in range(r) if x not in (i, j)] if j != i else []
                 rest += sum((w @ (phi * t * S[:, x]) - (w @ phi) * (w @ (t * S[:, x]))) ** 2 for x in others)
-            assert rests.get(i, rest) == pytest.approx(rest, rel=1e-9, abs=1e-12)
+            if i in rests:
+                assert rests[i] == pytest.approx(rest, rel=1e-9, abs=1e-12)
         for ours, fast in zip((got.offset.value, got.stiffness.value), offsets(S, full, score), strict=True):
             np.testing.assert_allclose(ours, fast, atol=1e-12)
 
@@ -179,19 +180,16 @@ class TestReadings:
     def test_independent_magnitudes_do_not_occur_together(self, seed, law):
         S = LAWS[law](np.random.default_rng(seed), (5000, 12))
         often, ever, crooked = together(S - np.mean(S, axis=0), 2.0)
-        assert min(np.min(often), np.min(ever)) > 1e-3 / 66  # one of 1,000 fits, of 66 pairs
+        assert min(np.min(often), np.min(ever)) > 1e-3
         assert not np.any(crooked) or law in ("exponential", "signs")  # magnitudes about the mean tell the sign
 
     @pytest.mark.parametrize(("together_", "m"), [(0.95, 1217), (0.9, 693)])
     def test_a_dozen_samples_of_one_atom_alone_are_seen(self, seed, together_, m):
         """Nearly always together: sum and difference exclude each other, and look independent but for a few samples."""
-        rng = np.random.default_rng(seed)
-
-        def seen():
-            S = block(rng, m, 2, together_, 0.1, lambda shape: np.full(shape, 1.0))
-            return together(S @ np.array([[1, 1], [1, -1]]) / np.sqrt(2), 2.0)[1][0, 1] < 0.05
-
-        assert np.mean([seen() for _ in range(20)]) > 0.5
+        S = block(np.random.default_rng(seed), m, 2, together_, 0.1, lambda shape: np.full(shape, 1.0))
+        alone = np.sum(np.sum(S != 0, axis=1) == 1)
+        _, found, _ = together(S @ np.array([[1, 1], [1, -1]]) / np.sqrt(2), 2.0)
+        assert found[0, 1] < 0.05 or alone < 6
 
     def test_an_atom_beside_the_axes_has_one_sign(self, seed):
         """Three atoms in a plane: along two of them the third one's signs are not independent."""
@@ -235,7 +233,7 @@ class TestCertify:
         S = np.concatenate((rng.uniform(-1, 1, (20_000, 3)), rng.standard_normal((20_000, 3))), axis=1)
         proof, truth = proven(S, seed)
         assert proof.count == 3
-        assert np.all(truth[proof.certified] > 0.98)
+        assert np.all(truth[proof.certified] > 0.99)
         assert {doubt.reason for doubt in proof.doubts if doubt} <= {Reason.GAUSSIAN, Reason.NO_AXES}
 
     @pytest.mark.parametrize("kind", ["circle", "disc", "t"])
@@ -344,7 +342,7 @@ class TestCertify:
     def test_a_half_is_whitened_by_itself(self, seed):
         """Otherwise the iteration ends anywhere: the error of the covariance is larger than what it looks for."""
         rng = np.random.default_rng(seed)
-        Z, axes = white(rng.uniform(-1, 1, (1200, 8)))
+        Z, axes = white(rng.uniform(-1, 1, (600, 8)))
         B = optimum(evidence(Z).part(0), polar(rng.standard_normal((8, 8))))
         assert np.min(np.max((B @ axes.T) ** 2, axis=1)) > 0.9
 

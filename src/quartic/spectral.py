@@ -120,7 +120,7 @@ def first_look(
         progress(1)
     with stages("certify"):
         proof = certify(Candidates(axes, halves), evidence)
-    # Several starts only where they may help.
+    # Several starts only where one leaves something unproven: a bad optimum looks like dependence.
     if evidence.enough and proof.count < frame.dim:
         with stages("search") as progress:
             best = in_order(best_start(evidence, axes, rng))

@@ -312,14 +312,13 @@ def small_norms(S: np.ndarray, dependent: np.ndarray) -> Norms:
         upright = (np.cumsum(cosine, axis=1) ** 2 - (n - square)) / n * np.sqrt(2 / n)
         loud_ones = np.sum(np.isfinite(length), axis=1)
         some, any_ = (np.maximum(np.ceil(share * loud_ones).astype(np.intp), 1) for share in (SMALL, 1.0))
-        small[i, j] = np.take_along_axis(z, some[:, None] - 1, axis=1)[:, 0]
+        least = np.take_along_axis(z, some[:, None] - 1, axis=1)[:, 0]
         longest = NEARLY * np.take_along_axis(whole, some[:, None] - 1, axis=1)
         nearly = np.minimum(np.sum(whole <= longest, axis=1), any_)  # or all would lie along one axis by chance
         sparse = np.take_along_axis(z - np.maximum(upright, 0.0), nearly[:, None] - 1, axis=1)[:, 0]
-        small[i, j] = np.where(dependent[i, j], np.minimum(small[i, j], sparse), small[i, j])
+        small[i, j] = np.where(dependent[i, j], np.minimum(least, sparse), least)
         total[i, j] = np.take_along_axis(z, any_[:, None] - 1, axis=1)[:, 0]
-        plain = np.take_along_axis(z, some[:, None] - 1, axis=1)[:, 0]
-        denser[i, j] = norm.cdf(plain - total[i, j] * np.sqrt(some / any_))
+        denser[i, j] = norm.cdf(least - total[i, j] * np.sqrt(some / any_))
         lowest = np.min(np.where(n <= loud_ones[:, None] / 4, z + oblique, 0.0), axis=1)
         against[i, j] = np.minimum(norm.cdf(lowest) * 2 * np.log2(np.maximum(loud_ones / 2, 2.0)), 1.0)
         count[i, j] = loud_ones
