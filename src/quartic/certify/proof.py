@@ -226,8 +226,8 @@ class _Trial:
             sharp, stiff = self._gates(contrast)
             gaussian &= ~sharp
             free &= ~(sharp & stiff)
-            wanted = sharp & stiff & settled & ~is_certified(self.bounds)
-            self._raise(wanted, contrast, self._weighted(share), score, self.frames, ~planes.dependent)
+            sources = sharp & stiff & settled
+            self._raise(sources & ~is_certified(self.bounds), contrast, self._weighted(share), score, self.frames, ~planes.dependent, sources)
         left = tangled & settled & ~is_certified(self.bounds)
         near = planes.dependent | ~self.other
         for score in LOCAL if np.any(left) else ():
@@ -236,7 +236,8 @@ class _Trial:
             contrast = _both(measure(S, W, score) for S, W in parts)
             sharp, stiff = self._gates(contrast)
             free &= ~(sharp & stiff)
-            self._raise(sharp & stiff & left, contrast, parts, score, frames, ~planes.dependent)
+            sources = sharp & stiff & settled
+            self._raise(sources & left, contrast, parts, score, frames, ~planes.dependent, sources)
         return self._told(planes, gaussian, free)
 
     def _weighted(self, share: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -274,8 +275,12 @@ class _Trial:
         score: Score,
         frames: list[np.ndarray],
         counted: np.ndarray,
+        sources: np.ndarray,
     ) -> None:
-        """Take over what a contrast proves of some axes; ``counted`` are the planes whose cross terms should vanish."""
+        """Take over what a contrast proves of some axes.
+
+        ``counted`` are the planes whose cross terms should vanish, ``sources`` the axes that may be atoms.
+        """
         some = np.flatnonzero(mask)
         if not some.size:
             return
@@ -299,7 +304,7 @@ class _Trial:
         # For the cube, and atoms of one sign at angles t_l, however oblique, sum_j c_ij / k_i is the mean of tan(t_l)^2
         # under weights kappa_l cos(t_l)^4: the nearest is no farther.  Towards another source it may be dependence.
         oblique = should_vanish.surely_beyond(0.0, self.limits.interval) & (k > 0)[:, None]
-        oblique &= (should_vanish.value * contrast.kurtosis.value[:, None] > 0) & ~contrast.sharp(self.limits.axis)
+        oblique &= (should_vanish.value * contrast.kurtosis.value[:, None] > 0) & ~sources
         leaning = np.sum(np.where(oblique, np.abs(should_vanish.value) + LIMIT * should_vanish.error, 0.0), axis=1)
         angle_to_nearest = np.arctan(np.sqrt(leaning / np.where(k > 0, k, 1.0)))
         angle = np.arccos(np.sqrt(correlation_from_energy(G))) + to_middle + tilt + angle_to_nearest

@@ -165,7 +165,8 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, shares: np.ndarray, S
     against = discovered(norms.against, both)
     # Where small norms are all that speaks for a reading, less against it will do.
     sparser = both & (norms.small > limits.norms) & ~discovered(norms.against, both, INTERVAL)
-    sparser &= ~discovered(norms.denser, both & dependent, INTERVAL)
+    entangled = both & dependent
+    sparser &= ~entangled | discovered(norms.weaker, entangled, INTERVAL) & ~discovered(norms.denser, entangled, INTERVAL)
     mildly = both & (norms.all > limits.norms) & seen & ~against & ~exclusive
     apart = (independent | different) & seen & (lopsided | ~against) | skewed & ~mixed
     alike &= ~stiff
@@ -263,8 +264,10 @@ class Norms:
     Attributes
     ----------
     small, all : ndarray
-        Over the part :data:`SMALL` of smallest norm, and over all.  Of dependent signals the first is no more than what
-        is left of it, in samples of nearly these norms, without what one axis alone takes, as noise that is not white.
+        Over the part :data:`SMALL` of smallest norm, and over all.
+    weaker : ndarray
+        P-value of the same for the samples of nearly these norms that are next to one axis, whichever has the larger:
+        noise that is not white, too, lies along one axis, but not along both.
     against : ndarray
         P-value of the smallest over any number of samples of smallest norm, up to a quarter, times half octaves of
         that number; without what one diagonal alone takes of it, as noise that is not white: ``E exp(4i phi) =
@@ -277,6 +280,7 @@ class Norms:
 
     small: np.ndarray
     all: np.ndarray
+    weaker: np.ndarray
     against: np.ndarray
     denser: np.ndarray
     count: np.ndarray
@@ -285,41 +289,53 @@ class Norms:
 def small_norms(S: np.ndarray, dependent: np.ndarray) -> Norms:
     """Of every plane of two signals of ``S (m, r)``.
 
-    Of ``dependent (r, r)`` ones the norm is that of the whole neighbourhood: of three that occur together, a sample
-    that is small in one plane may be large.
+    Of ``dependent (r, r)`` ones, which nothing but norms can settle, all samples are looked at, and the norm is that of
+    the whole neighbourhood: of three that occur together, a sample that is small in one plane may be large.
     """
-    columns = np.ascontiguousarray(S[:ROWS].T)  # (r, m)
-    squares = columns * columns
-    r, m = columns.shape
-    loud = SILENT * np.quantile(squares, 0.99, axis=1)
-    small, total, against, denser, count = (np.zeros((r, r)) for _ in range(5))
-    around = (dependent | np.eye(r, dtype=bool)).astype(np.float64) @ squares
-    first, second = np.triu_indices(r, 1)
-    size = max(1, CACHE // m)
-    for start in range(0, first.shape[0], size):
-        i, j = first[start : start + size], second[start : start + size]
-        length = squares[i] + squares[j]  # (pairs, m)
-        length = np.where(length <= ((loud[i] + loud[j]) / 2)[:, None], np.inf, length)  # silent: they come last
-        sine, cosine = 2 * columns[i] * columns[j] / length, (squares[i] - squares[j]) / length  # of 2 phi
-        whole = np.where(dependent[i, j][:, None] & np.isfinite(length), around[i] + around[j], length)
-        order = np.argsort(whole, axis=1)
-        sine, cosine, whole = (np.take_along_axis(x, order, axis=1) for x in (sine, cosine, whole))
-        square = np.cumsum(sine * sine, axis=1)  # sum of (1 - cos 4 phi) / 2
-        n = np.arange(1, m + 1)
-        z = (n - 2 * square) * np.sqrt(2 / n)
-        # What one diagonal, or one axis, takes of the sum: E (sum x)^2 / n = n (E x)^2 + E x^2.
-        oblique = (np.cumsum(sine, axis=1) ** 2 - square) / n * np.sqrt(2 / n)
-        upright = (np.cumsum(cosine, axis=1) ** 2 - (n - square)) / n * np.sqrt(2 / n)
-        loud_ones = np.sum(np.isfinite(length), axis=1)
-        some, any_ = (np.maximum(np.ceil(share * loud_ones).astype(np.intp), 1) for share in (SMALL, 1.0))
-        least = np.take_along_axis(z, some[:, None] - 1, axis=1)[:, 0]
-        longest = NEARLY * np.take_along_axis(whole, some[:, None] - 1, axis=1)
-        nearly = np.minimum(np.sum(whole <= longest, axis=1), any_)  # or all would lie along one axis by chance
-        sparse = np.take_along_axis(z - np.maximum(upright, 0.0), nearly[:, None] - 1, axis=1)[:, 0]
-        small[i, j] = np.where(dependent[i, j], np.minimum(least, sparse), least)
-        total[i, j] = np.take_along_axis(z, any_[:, None] - 1, axis=1)[:, 0]
-        denser[i, j] = norm.cdf(least - total[i, j] * np.sqrt(some / any_))
-        lowest = np.min(np.where(n <= loud_ones[:, None] / 4, z + oblique, 0.0), axis=1)
-        against[i, j] = np.minimum(norm.cdf(lowest) * 2 * np.log2(np.maximum(loud_ones / 2, 2.0)), 1.0)
-        count[i, j] = loud_ones
-    return Norms(*(figure + figure.T for figure in (small, total, against, denser, count)))
+    r = S.shape[1]
+    figures = np.zeros((6, r, r))
+    for some, rows in ((dependent, S), (~dependent, S[:ROWS])):
+        first, second = np.nonzero(np.triu(some, 1))
+        if not first.size:
+            continue
+        columns = np.ascontiguousarray(rows.T)  # (r, m)
+        squares = columns * columns
+        loud = SILENT * np.quantile(squares, 0.99, axis=1)
+        around = dependent.astype(np.float64) @ squares + squares if some is dependent else None
+        size = max(1, CACHE // columns.shape[1])
+        for start in range(0, first.size, size):
+            i, j = first[start : start + size], second[start : start + size]
+            length = squares[i] + squares[j]  # (pairs, m)
+            silent = length <= ((loud[i] + loud[j]) / 2)[:, None]
+            sine, cosine = (x / np.where(length > 0, length, 1.0) for x in (2 * columns[i] * columns[j], squares[i] - squares[j]))
+            whole = np.where(silent, np.inf, length if around is None else around[i] + around[j])
+            figures[:, i, j] = figures[:, j, i] = _along_axes(sine, cosine, whole)
+    return Norms(*figures)
+
+
+def _along_axes(sine: np.ndarray, cosine: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """The figures ``(6, pairs)`` from twice the angles, ``(pairs, m)``, and norms, infinite for what is silent."""
+    order = np.argsort(whole, axis=1)  # what is silent comes last
+    sine, cosine, whole = (np.take_along_axis(x, order, axis=1) for x in (sine, cosine, whole))
+    count, n = np.sum(np.isfinite(whole), axis=1), np.arange(1, whole.shape[1] + 1)
+    square = np.cumsum(sine * sine, axis=1)
+    z = (n - 2 * square) * np.sqrt(2 / n)  # cos 4 phi = 1 - 2 sin^2 2 phi
+    # What one diagonal takes of the sum: E (sum x)^2 / n = n (E x)^2 + E x^2.
+    oblique = (np.cumsum(sine, axis=1) ** 2 - square) / n * np.sqrt(2 / n)
+
+    def up_to(x: np.ndarray, k: np.ndarray) -> np.ndarray:
+        return np.take_along_axis(x, np.maximum(k, 1)[:, None] - 1, axis=1)[:, 0]
+
+    some = np.ceil(SMALL * count).astype(np.intp)
+    small, total = up_to(z, some), up_to(z, count)
+    denser = norm.cdf(small - total * np.sqrt(some / np.maximum(count, 1)))
+    nearly = np.sum(whole <= NEARLY * up_to(whole, some)[:, None], axis=1)  # or one axis has all by chance
+    here, fourth = n <= np.minimum(nearly, count)[:, None], 1 - 2 * sine * sine
+    weaker = np.zeros(count.shape)
+    for side in (cosine > 0, cosine < 0):
+        mine = here & side
+        alone = np.sum(np.where(mine, fourth, 0.0), axis=1) * np.sqrt(2 / np.maximum(np.sum(mine, axis=1), 1))
+        weaker = np.maximum(weaker, norm.sf(alone))
+    lowest = np.min(np.where(n <= count[:, None] / 4, z + oblique, 0.0), axis=1)
+    against = np.minimum(norm.cdf(lowest) * 2 * np.log2(np.maximum(count / 2, 2.0)), 1.0)
+    return np.stack((small, total, weaker, against, denser, count))
