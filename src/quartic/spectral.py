@@ -31,7 +31,7 @@ from quartic.frame import Frame
 from quartic.halves import half_of, row_hash
 from quartic.local import tangled, untangle
 from quartic.moments import FourthMoment
-from quartic.propose.fixed_point import STARTS, best_start, complete, fixed_point, same_axes
+from quartic.propose.fixed_point import complete, fixed_point, same_axes
 from quartic.samples import Samples
 from quartic.search import Certified, Halved, Search, kurtosis_along, search, search_window
 from quartic.views import ImplicitMoment
@@ -108,27 +108,13 @@ def first_look(
     data: Samples, frame: Frame, known: np.ndarray, evidence: Evidence, rng: np.random.Generator, stages: Stages
 ) -> Spectral:
     """What a fixed point on the samples finds, and what is proven of it; axes next to the known ones first."""
-
-    def in_order(axes: np.ndarray) -> np.ndarray:
-        """Axes next to the known ones first."""
-        _, mine = linear_sum_assignment((known @ axes.T) ** 2, maximize=True)
-        return axes[np.concatenate((mine, np.setdiff1d(np.arange(frame.dim), mine)))]
-
     with stages("search") as progress:
         axes, halves = fixed_point(evidence, rng) if evidence.enough else (np.eye(frame.dim), ())
-        axes = in_order(axes)
+        _, first = linear_sum_assignment((known @ axes.T) ** 2, maximize=True)
+        axes = axes[np.concatenate((first, np.setdiff1d(np.arange(frame.dim), first)))]
         progress(1)
     with stages("certify"):
         proof = certify(Candidates(axes, halves), evidence)
-    # Several starts only where one leaves something unproven: a bad optimum looks like dependence.
-    if evidence.enough and proof.count < frame.dim:
-        with stages("search") as progress:
-            best = in_order(best_start(evidence, axes, rng))
-            progress(STARTS)
-        if not same_axes(best, axes):
-            with stages("certify"):
-                other = certify(Candidates(best, halves), evidence)
-            axes, proof = (best, other) if other.count >= proof.count else (axes, proof)
     with stages("certify"):
         moment = plain_moment(evidence)
         values = kurtosis_along(moment, axes)

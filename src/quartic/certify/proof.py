@@ -218,7 +218,7 @@ class _Trial:
             heavy |= contrast.sharp(self.limits.axis) & ((k.value > 0) == (score is cube))
         S = self.evidence.Z @ self.axes.T
         shares = (np.stack(self.frames) @ self.axes.T) ** 2
-        planes = read(contrasts, heavy, shares, S, self.limits)
+        planes = read(contrasts, heavy, shares, S, self.evidence.half, self.limits)
         settled = np.all(planes.settled, axis=1)  # of others no bound is worth its price
         tangled = np.any(planes.dependent, axis=1)
         gaussian, free = ~tangled, np.ones(self.r, dtype=bool)
@@ -227,7 +227,15 @@ class _Trial:
             gaussian &= ~sharp
             free &= ~(sharp & stiff)
             sources = sharp & stiff & settled
-            self._raise(sources & ~is_certified(self.bounds), contrast, self._weighted(share), score, self.frames, ~planes.dependent, sources)
+            self._raise(
+                sources & ~is_certified(self.bounds),
+                contrast,
+                self._weighted(share),
+                score,
+                self.frames,
+                ~planes.dependent,
+                sources,
+            )
         left = tangled & settled & ~is_certified(self.bounds)
         near = planes.dependent | ~self.other
         for score in LOCAL if np.any(left) else ():

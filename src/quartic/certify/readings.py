@@ -31,6 +31,7 @@ import numpy as np
 from scipy.special import pdtrc
 from scipy.stats import norm
 
+from quartic._arrays import pack_rank_one, unpack
 from quartic.certify.contrast import Contrast
 
 RATE = 2e-3  # false alarms of a kind in a fit: by definition, one fit in 500
@@ -104,7 +105,14 @@ class Planes:
     ratio: np.ndarray
 
 
-def read(contrasts: Sequence[Contrast], heavy: np.ndarray, shares: np.ndarray, S: np.ndarray, limits: Limits) -> Planes:
+def read(
+    contrasts: Sequence[Contrast],
+    heavy: np.ndarray,
+    shares: np.ndarray,
+    S: np.ndarray,
+    half: np.ndarray,
+    limits: Limits,
+) -> Planes:
     """Every plane of two axes.
 
     Parameters
@@ -117,6 +125,8 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, shares: np.ndarray, S
         Squared cosines of the axes of each half of the samples, as rows, with the axes.
     S : ndarray of shape (m, r)
         Signals, of which norms are looked at.
+    half : ndarray of shape (m,)
+        The half, 0 or 1, of each sample.
     limits : Limits
     """
     errors = limits.plane
@@ -166,7 +176,9 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, shares: np.ndarray, S
     # Where small norms are all that speaks for a reading, less against it will do.
     sparser = both & (norms.small > limits.norms) & ~discovered(norms.against, both, INTERVAL)
     entangled = both & dependent
-    sparser &= ~entangled | discovered(norms.weaker, entangled, INTERVAL) & ~discovered(norms.denser, entangled, INTERVAL)
+    sparser &= ~entangled | discovered(norms.weaker, entangled, INTERVAL) & ~discovered(
+        norms.denser, entangled, INTERVAL
+    )
     mildly = both & (norms.all > limits.norms) & seen & ~against & ~exclusive
     apart = (independent | different) & seen & (lopsided | ~against) | skewed & ~mixed
     alike &= ~stiff
@@ -175,6 +187,11 @@ def read(contrasts: Sequence[Contrast], heavy: np.ndarray, shares: np.ndarray, S
     undisputed = ((stable[:, None] & stable) | ~both) & ~dependent & ~contrary
     sparse = mildly & undisputed | sparser & ~lopsided & (~crooked | independent & ~contrary)
     apart = apart & undisputed | ~other
+    loose = heavy & ~stable
+    smeared = np.diag(beside_all(S, half, loose))
+    for reading, rate in ((apart, DOUBT), (sparse, INTERVAL)):
+        doubted = np.diagonal(discovered(smeared, np.diag(heavy), rate))[:, None] & loose & other
+        reading &= ~(doubted | doubted.T)
     return Planes(dependent, apart | sparse, sparse & ~apart, alike, ratio)
 
 
@@ -307,10 +324,45 @@ def small_norms(S: np.ndarray, dependent: np.ndarray) -> Norms:
             i, j = first[start : start + size], second[start : start + size]
             length = squares[i] + squares[j]  # (pairs, m)
             silent = length <= ((loud[i] + loud[j]) / 2)[:, None]
-            sine, cosine = (x / np.where(length > 0, length, 1.0) for x in (2 * columns[i] * columns[j], squares[i] - squares[j]))
+            sine, cosine = (
+                x / np.where(length > 0, length, 1.0) for x in (2 * columns[i] * columns[j], squares[i] - squares[j])
+            )
             whole = np.where(silent, np.inf, length if around is None else around[i] + around[j])
             figures[:, i, j] = figures[:, j, i] = _along_axes(sine, cosine, whole)
     return Norms(*figures)
+
+
+def beside_all(S: np.ndarray, half: np.ndarray, loose: np.ndarray) -> np.ndarray:
+    """P-values ``(r,)`` of the smallest norms speaking against an axis in the plane with a mixture of ``loose`` axes.
+
+    The other half of a sum may lie across several axes that are not determined, and then its plane is none of two axes.
+    It is the direction among these in which most happens while the sum is active: that of one half of the samples is
+    asked on the other half.
+    """
+    r, places = S.shape[1], np.flatnonzero(loose)
+    if places.size < 2:
+        return np.ones(r)
+    S, half = S[:ROWS], half[:ROWS]
+    squares, at = S * S, np.arange(places.size)
+    limit = SILENT * np.quantile(squares, 0.99, axis=0)
+    whole = squares + np.sum(squares[:, places], axis=1, keepdims=True) - np.where(loose, squares, 0.0)
+    whole = np.where(squares > limit, whole, np.inf)
+    directions = []
+    for h in (0, 1):
+        mine = half == h
+        quarter = np.sort(whole[mine], axis=0)
+        few = np.sum(np.isfinite(quarter), axis=0) // 4
+        chosen = whole[mine] <= quarter[few, np.arange(r)]
+        scatter = unpack(pack_rank_one(S[mine][:, places]) @ chosen)  # (r, q, q)
+        scatter[places, at, :], scatter[places, :, at] = 0.0, 0.0
+        directions.append(np.linalg.eigh(scatter)[1][:, :, -1])
+    directions[1] *= np.where(np.sum(directions[0] * directions[1], axis=1) < 0, -1.0, 1.0)[:, None]
+    beside = np.where(half[:, None] == 1, *(S[:, places] @ V.T for V in directions))  # (m, r)
+    length = squares + beside * beside
+    silent = length <= (limit + SILENT * np.quantile(beside * beside, 0.99, axis=0)) / 2
+    safe = np.where(length > 0, length, 1.0)
+    sine, cosine = 2 * S * beside / safe, (squares - beside * beside) / safe
+    return np.asarray(_along_axes(sine.T, cosine.T, np.where(silent, np.inf, length).T)[4])
 
 
 def _along_axes(sine: np.ndarray, cosine: np.ndarray, whole: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ enough to be kept by an accumulator (``FourthMoment``), so that a stream is judg
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -90,6 +90,10 @@ class Evidence:
     def first(self, m: int) -> Evidence:
         """Some of them: rows are in random order."""
         return Evidence(self.Z[: min(m, self.Z.shape[0]), :], self.half[:m], self.weights[:m], self.total)
+
+    def in_single_precision(self) -> Evidence:
+        """With rows in float32, which are passed over in half the time."""
+        return replace(self, Z=self.Z.astype(np.float32))
 
     def part(self, half: int) -> Evidence:
         """One of the two parts."""

@@ -18,21 +18,30 @@ from quartic.frame import inverse_root
 STEPS = 200  # at most; where there is an optimum it is reached in ten to fifty
 STARTS = 4  # at most, where they disagree; the best counts
 SAME = 0.9  # squared cosine of two optima's axes that are the same
+GLANCE, GLANCE_LEAST = (
+    4,
+    4096,
+)  # times r^2, and at least: samples that show where an optimum is, before all make it exact
 
 
 def fixed_point(evidence: Evidence, rng: np.random.Generator) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-    """Axes ``(r, r)`` of all samples, and of each half alone."""
+    """Axes ``(r, r)`` of all samples, and of each half alone.
+
+    Of all samples the best of several optima, as many as it takes until two agree: a bad one looks like dependence.
+    """
     r = evidence.dim
-    axes = optimum(evidence, rotation(r, rng))
-    return axes, tuple(optimum(evidence.part(h), rotation(r, rng)) for h in (0, 1))
-
-
-def best_start(evidence: Evidence, axes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The best of several optima, of which ``axes (r, r)`` is the first: as many as it takes until two agree."""
-    found = [axes]
+    found = [approximate(evidence, rotation(r, rng))]
     while len(found) < STARTS and not any(same_axes(found[-1], earlier) for earlier in found[:-1]):
-        found.append(optimum(evidence, rotation(evidence.dim, rng)))
-    return max(found, key=lambda U: contrast(evidence.Z @ U.T))
+        found.append(approximate(evidence, rotation(r, rng)))
+    best = max(found, key=lambda U: contrast(evidence.Z @ U.T))
+    parts = [evidence.part(h) for h in (0, 1)]
+    halves = (optimum(part, approximate(part, rotation(r, rng))) for part in parts)
+    return optimum(evidence, best), tuple(halves)
+
+
+def approximate(evidence: Evidence, start: np.ndarray) -> np.ndarray:
+    """The optimum of some of the samples, in single precision: where that of all of them is started from."""
+    return optimum(evidence.first(max(GLANCE * evidence.dim**2, GLANCE_LEAST)).in_single_precision(), start)
 
 
 def optimum(evidence: Evidence, start: np.ndarray) -> np.ndarray:
