@@ -219,6 +219,12 @@ class TestRest:
         assert mirrored(beside, np.append(np.full(len(U), 0.9), 0.0))
         assert mirrored(U, np.where(np.arange(len(U)) == 1, 0.0, 0.9))
 
+    def test_mirrors_of_one_group_are_enough(self, rng):
+        """Of the other sums errors leave only some: those span dimensions, and no atoms."""
+        signs = np.array(list(itertools.product([1.0], [1.0, -1.0], [1.0, -1.0]))) / np.sqrt(3)
+        errors = np.kron(np.diag([0.01] + [0.14] * 7), np.ones((4, 3))) * rng.standard_normal((32, 24))
+        assert mirrored((np.kron(np.eye(8), signs) + errors) @ np.linalg.qr(rng.standard_normal((24, 24)))[0])
+
     def test_orthonormal_axes_are_no_more_than_dimensions(self, rng):
         """They are mapped to each other, but nothing simpler explains them; nor beside vectors that are no atoms."""
         axes = np.linalg.qr(rng.standard_normal((8, 8)))[0]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quartic._arrays import pack_rank_one, unpack
 from quartic.algorithms.certify import CERTIFIED, is_certified, nearest_orthonormal
 from quartic.algorithms.subspace_power import normalised
 from quartic.certify.doubts import Doubt, Reason
@@ -49,13 +50,13 @@ def certify_beyond(U: np.ndarray, spans: Spans) -> tuple[np.ndarray, tuple[Doubt
 
 
 def has_mirrors(U: np.ndarray, spans: Spans) -> bool:
-    """Whether mirrors map the certified atoms of ``U (n, r)`` to atoms, more of them than their normals' dimensions.
+    """Whether mirrors map the certified atoms of ``U (n, r)`` to atoms, and those that move one span too many.
 
     Signs of orthonormal axes are independent given the magnitudes if and only if the law is the same in the mirrors
     normal to these axes; and the law of more atoms than dimensions is the same in a mirror only if that maps the atoms
-    to each other.  The sums ``(+-a +-b +-c)/sqrt(3)`` of three atoms have the mirrors of the three: where mirrors span
-    more atoms than dimensions, fewer axes that explain as much are another reading of these.  Atoms in general position
-    have no mirrors.
+    to each other.  The sums ``(+-a +-b +-c)/sqrt(3)`` of three atoms have the mirrors of the three: where the mirrors
+    that move an atom span more atoms than dimensions, fewer axes that explain as much are another reading of these.
+    Each atom is asked by itself: of some groups only a few mirrors are found.  Atoms in general position have none.
 
     Noise that is not white leaves whitened atoms oblique.  The cumulant ``sum_i w_i u_i^(x4)`` does not see it, and has
     their lengths, ``|w_i|^(1/4)``; and linear maps that only swap atoms, or their signs, are orthogonal where ``sum_i
@@ -72,11 +73,12 @@ def has_mirrors(U: np.ndarray, spans: Spans) -> bool:
         normals = normals[np.all(cosine > math.cos(BIAS), axis=1)]
     if not normals.shape[0]:
         return False
-    values, vectors = np.linalg.eigh(normals.T @ normals)
-    span = vectors[:, values > 0.5]  # a normal that was found has a value of 1 or more, errors of several far less
+    moved = np.abs(normals @ some.T) > math.sin(BIAS)  # (k, l)
+    values, vectors = np.linalg.eigh(unpack(pack_rank_one(normals) @ moved))  # (l, r), (l, r, r)
+    spanned = values > 0.5  # a normal that was found has a value of 1 or more, errors of several far less
     atoms = np.union1d(sure, _images(normals, some, U)[0])
-    inside = np.sum((U[atoms] @ span) ** 2, axis=1) > math.cos(BIAS) ** 2
-    return bool(np.sum(inside) > span.shape[1])
+    inside = np.einsum("lai,li->la", (U[atoms] @ vectors) ** 2, spanned) > math.cos(BIAS) ** 2
+    return bool(np.any(np.sum(inside, axis=1) > np.sum(spanned, axis=1)))
 
 
 def _images(A: np.ndarray, some: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

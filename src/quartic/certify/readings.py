@@ -41,7 +41,6 @@ HALF = 0.5  # of the kurtosis: a coupling that leaves axes to a plane; all of it
 THIRD = 1 / 3  # of the larger skewness: mixed third moments of axes that are right; turned by 45 degrees they are equal
 SILENT = 0.125  # of the 99% quantile of a square: below it both are silent; arbitrary, half of a signal turned by 45
 SMALL = 1 / 16  # of the samples that are not silent, by their norm; arbitrary
-NEARLY = 1.25  # times a squared norm: nearly the same, for variances of rare signals err by a tenth; arbitrary
 FEWEST = 128  # loud samples of a plane: of two atoms that are together 19 times in 20 a dozen are of one alone
 MOSTLY = 0.5  # of the samples: an excess of one sign; by definition, three of four
 STEPS, LEAST = 10, -1.5  # half octaves of magnitudes, and log2 of the first, in spreads: below it is silence
@@ -283,12 +282,11 @@ class Norms:
     small, all : ndarray
         Over the part :data:`SMALL` of smallest norm, and over all.
     weaker : ndarray
-        P-value of the same for the samples of nearly these norms that are next to one axis, whichever has the larger:
-        noise that is not white, too, lies along one axis, but not along both.
+        P-value of the largest over any number of samples of smallest norm, up to a quarter, times half octaves of that
+        number; of those next to one axis, whichever has the smaller: noise that is not white lies along one of them.
     against : ndarray
-        P-value of the smallest over any number of samples of smallest norm, up to a quarter, times half octaves of
-        that number; without what one diagonal alone takes of it, as noise that is not white: ``E exp(4i phi) =
-        (E exp(2i phi))^2`` for the angle of any Gaussian.
+        P-value of the smallest over any number of them; without what one diagonal alone takes of it, as noise that is
+        not white: ``E exp(4i phi) = (E exp(2i phi))^2`` for the angle of any Gaussian.
     denser : ndarray
         P-value of the part of smallest norm being less sparse than all: in the right axes it is not.
     count : ndarray
@@ -381,13 +379,13 @@ def _along_axes(sine: np.ndarray, cosine: np.ndarray, whole: np.ndarray) -> np.n
     some = np.ceil(SMALL * count).astype(np.intp)
     small, total = up_to(z, some), up_to(z, count)
     denser = norm.cdf(small - total * np.sqrt(some / np.maximum(count, 1)))
-    nearly = np.sum(whole <= NEARLY * up_to(whole, some)[:, None], axis=1)  # or one axis has all by chance
-    here, fourth = n <= np.minimum(nearly, count)[:, None], 1 - 2 * sine * sine
-    weaker = np.zeros(count.shape)
-    for side in (cosine > 0, cosine < 0):
-        mine = here & side
-        alone = np.sum(np.where(mine, fourth, 0.0), axis=1) * np.sqrt(2 / np.maximum(np.sum(mine, axis=1), 1))
-        weaker = np.maximum(weaker, norm.sf(alone))
-    lowest = np.min(np.where(n <= count[:, None] / 4, z + oblique, 0.0), axis=1)
-    against = np.minimum(norm.cdf(lowest) * 2 * np.log2(np.maximum(count / 2, 2.0)), 1.0)
+    here, numbers = n <= count[:, None] / 4, 2 * np.log2(np.maximum(count / 2, 2.0))  # half octaves of them
+
+    def alone(side: np.ndarray) -> np.ndarray:
+        fourths = np.cumsum(np.where(side, 1 - 2 * sine * sine, 0.0), axis=1)
+        return np.asarray(fourths * np.sqrt(2 / np.maximum(np.cumsum(side, axis=1), 1)))
+
+    least = np.minimum(alone(cosine > 0), alone(cosine < 0))
+    weaker = np.minimum(norm.sf(np.max(np.where(here, least, 0.0), axis=1)) * numbers, 1.0)
+    against = np.minimum(norm.cdf(np.min(np.where(here, z + oblique, 0.0), axis=1)) * numbers, 1.0)
     return np.stack((small, total, weaker, against, denser, count))
