@@ -173,7 +173,7 @@ def read(
     seen = ~both | (norms.count >= FEWEST)
     against = discovered(norms.against, both)
     # Where small norms are all that speaks for a reading, less against it will do.
-    sparser = both & (norms.small > limits.norms) & ~discovered(norms.against, both, INTERVAL)
+    sparser = discovered(norms.sparse, both) & ~discovered(norms.against, both, INTERVAL)
     entangled = both & dependent
     sparser &= ~entangled | discovered(norms.weaker, entangled, INTERVAL) & ~discovered(
         norms.denser, entangled, INTERVAL
@@ -279,26 +279,29 @@ class Norms:
 
     Attributes
     ----------
-    small, all : ndarray
-        Over the part :data:`SMALL` of smallest norm, and over all.
-    weaker : ndarray
+    all : ndarray
+        Over all samples.
+    sparse : ndarray
         P-value of the largest over any number of samples of smallest norm, up to a quarter, times half octaves of that
-        number; of those next to one axis, whichever has the smaller: noise that is not white lies along one of them.
+        number.
     against : ndarray
         P-value of the smallest over any number of them; without what one diagonal alone takes of it, as noise that is
         not white: ``E exp(4i phi) = (E exp(2i phi))^2`` for the angle of any Gaussian.
     denser : ndarray
-        P-value of the part of smallest norm being less sparse than all: in the right axes it is not.
+        P-value of the part :data:`SMALL` of smallest norm being less sparse than all: in the right axes it is not.
     count : ndarray
         Samples that are not silent.
+    weaker : ndarray
+        P-value of the largest over samples next to one axis, the mean over the planes that it has in its group, and
+        the weaker of the two axes: noise that is not white lies along one.
     """
 
-    small: np.ndarray
     all: np.ndarray
-    weaker: np.ndarray
+    sparse: np.ndarray
     against: np.ndarray
     denser: np.ndarray
     count: np.ndarray
+    weaker: np.ndarray
 
 
 def small_norms(S: np.ndarray, dependent: np.ndarray) -> Norms:
@@ -308,7 +311,7 @@ def small_norms(S: np.ndarray, dependent: np.ndarray) -> Norms:
     the whole neighbourhood: of three that occur together, a sample that is small in one plane may be large.
     """
     r = S.shape[1]
-    figures = np.zeros((6, r, r))
+    figures, alone = np.zeros((6, r, r)), np.zeros((r, r))
     for some, rows in ((dependent, S), (~dependent, S[:ROWS])):
         first, second = np.nonzero(np.triu(some, 1))
         if not first.size:
@@ -326,8 +329,13 @@ def small_norms(S: np.ndarray, dependent: np.ndarray) -> Norms:
                 x / np.where(length > 0, length, 1.0) for x in (2 * columns[i] * columns[j], squares[i] - squares[j])
             )
             whole = np.where(silent, np.inf, length if around is None else around[i] + around[j])
-            figures[:, i, j] = figures[:, j, i] = _along_axes(sine, cosine, whole)
-    return Norms(*figures)
+            *some_figures, alone[i, j], alone[j, i], numbers = _along_axes(sine, cosine, whole)
+            figures[:, i, j] = figures[:, j, i] = (*some_figures, numbers)
+    *figures, numbers = figures
+    planes = np.maximum(np.sum(dependent, axis=1), 1)
+    tail = norm.sf(np.sum(np.where(dependent, alone, 0.0), axis=1) / planes)
+    weaker = np.minimum(np.maximum(tail[:, None], tail) * numbers, 1.0)
+    return Norms(*figures, weaker)
 
 
 def beside_all(S: np.ndarray, half: np.ndarray, loose: np.ndarray) -> np.ndarray:
@@ -360,32 +368,34 @@ def beside_all(S: np.ndarray, half: np.ndarray, loose: np.ndarray) -> np.ndarray
     silent = length <= (limit + SILENT * np.quantile(beside * beside, 0.99, axis=0)) / 2
     safe = np.where(length > 0, length, 1.0)
     sine, cosine = 2 * S * beside / safe, (squares - beside * beside) / safe
-    return np.asarray(_along_axes(sine.T, cosine.T, np.where(silent, np.inf, length).T)[4])
+    return np.asarray(_along_axes(sine.T, cosine.T, np.where(silent, np.inf, length).T)[2])
 
 
 def _along_axes(sine: np.ndarray, cosine: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """The figures ``(6, pairs)`` from twice the angles, ``(pairs, m)``, and norms, infinite for what is silent."""
+    """Figures ``(8, pairs)`` from twice the angles, ``(pairs, m)``, and norms, infinite for what is silent.
+
+    Those of :class:`Norms`, with ``weaker`` as standard errors next to each of the two axes, and the numbers of samples
+    that are looked at, half octaves of them.
+    """
     order = np.argsort(whole, axis=1)  # what is silent comes last
     sine, cosine, whole = (np.take_along_axis(x, order, axis=1) for x in (sine, cosine, whole))
     count, n = np.sum(np.isfinite(whole), axis=1), np.arange(1, whole.shape[1] + 1)
-    square = np.cumsum(sine * sine, axis=1)
-    z = (n - 2 * square) * np.sqrt(2 / n)  # cos 4 phi = 1 - 2 sin^2 2 phi
+    fourth = 1 - 2 * sine * sine  # cos 4 phi
+    z = np.cumsum(fourth, axis=1) * np.sqrt(2 / n)
     # What one diagonal takes of the sum: E (sum x)^2 / n = n (E x)^2 + E x^2.
-    oblique = (np.cumsum(sine, axis=1) ** 2 - square) / n * np.sqrt(2 / n)
+    oblique = (np.cumsum(sine, axis=1) ** 2 - np.cumsum(sine * sine, axis=1)) / n * np.sqrt(2 / n)
+    here, numbers = n <= count[:, None] / 4, 2 * np.log2(np.maximum(count / 2, 2.0))
 
     def up_to(x: np.ndarray, k: np.ndarray) -> np.ndarray:
         return np.take_along_axis(x, np.maximum(k, 1)[:, None] - 1, axis=1)[:, 0]
 
-    some = np.ceil(SMALL * count).astype(np.intp)
-    small, total = up_to(z, some), up_to(z, count)
-    denser = norm.cdf(small - total * np.sqrt(some / np.maximum(count, 1)))
-    here, numbers = n <= count[:, None] / 4, 2 * np.log2(np.maximum(count / 2, 2.0))  # half octaves of them
+    def next_to_one(side: np.ndarray) -> np.ndarray:
+        mine = np.cumsum(np.where(side, fourth, 0.0), axis=1) * np.sqrt(2 / np.maximum(np.cumsum(side, axis=1), 1))
+        return np.asarray(np.max(np.where(here, mine, 0.0), axis=1))
 
-    def alone(side: np.ndarray) -> np.ndarray:
-        fourths = np.cumsum(np.where(side, 1 - 2 * sine * sine, 0.0), axis=1)
-        return np.asarray(fourths * np.sqrt(2 / np.maximum(np.cumsum(side, axis=1), 1)))
-
-    least = np.minimum(alone(cosine > 0), alone(cosine < 0))
-    weaker = np.minimum(norm.sf(np.max(np.where(here, least, 0.0), axis=1)) * numbers, 1.0)
+    some, total = np.ceil(SMALL * count).astype(np.intp), up_to(z, count)
+    denser = norm.cdf(up_to(z, some) - total * np.sqrt(some / np.maximum(count, 1)))
+    sparse = np.minimum(norm.sf(np.max(np.where(here, z, 0.0), axis=1)) * numbers, 1.0)
     against = np.minimum(norm.cdf(np.min(np.where(here, z + oblique, 0.0), axis=1)) * numbers, 1.0)
-    return np.stack((small, total, weaker, against, denser, count))
+    sides = (next_to_one(cosine > 0), next_to_one(cosine < 0))
+    return np.stack((total, sparse, against, denser, count, *sides, numbers))
