@@ -40,7 +40,7 @@ TENTH = 0.1  # of the kurtoses: cross terms of signals that count as independent
 HALF = 0.5  # of the kurtosis: a coupling that leaves axes to a plane; all of it leaves none
 THIRD = 1 / 3  # of the larger skewness: mixed third moments of axes that are right; turned by 45 degrees they are equal
 SILENT = 0.125  # of the 99% quantile of a square: below it both are silent; arbitrary, half of a signal turned by 45
-SMALL = 1 / 16  # of the samples that are not silent, by their norm; arbitrary
+NEARLY = 1.25  # times a squared norm: nearly the same, for variances of rare signals err by a tenth; arbitrary
 FEWEST = 128  # loud samples of a plane: of two atoms that are together 19 times in 20 a dozen are of one alone
 MOSTLY = 0.5  # of the samples: an excess of one sign; by definition, three of four
 STEPS, LEAST = 10, -1.5  # half octaves of magnitudes, and log2 of the first, in spreads: below it is silence
@@ -57,8 +57,8 @@ class Limits:
     ----------
     axis, plane : float
         A figure of an axis, and of a plane, under any of the scores and weights.
-    norms : float
-        One of a plane that there is one of.
+    norms, rare : float
+        One of a plane that there is one of, and a p-value that counts as one.
     interval, suspect : float
         Of intervals that hold for all planes together, 19 times in 20; and in any plane as often as a false alarm.
     """
@@ -66,6 +66,7 @@ class Limits:
     axis: float
     plane: float
     norms: float
+    rare: float
     interval: float
     suspect: float
 
@@ -75,7 +76,8 @@ class Limits:
         planes = max(1, r * (r - 1) // 2)
         all_hold = INTERVAL / planes
         rates = (RATE / r / trials, RATE / planes / trials, RATE / planes, all_hold, min(RATE, all_hold))
-        return cls(*(float(norm.isf(rate / 2)) for rate in rates))
+        axis, plane, norms, interval, suspect = (float(norm.isf(rate / 2)) for rate in rates)
+        return cls(axis, plane, norms, RATE / planes, interval, suspect)
 
 
 @dataclass(frozen=True)
@@ -173,11 +175,10 @@ def read(
     seen = ~both | (norms.count >= FEWEST)
     against = discovered(norms.against, both)
     # Where small norms are all that speaks for a reading, less against it will do.
-    sparser = discovered(norms.sparse, both) & ~discovered(norms.against, both, INTERVAL)
+    contradicted = discovered(norms.against, both, INTERVAL) | discovered(norms.denser, both, INTERVAL)
     entangled = both & dependent
-    sparser &= ~entangled | discovered(norms.weaker, entangled, INTERVAL) & ~discovered(
-        norms.denser, entangled, INTERVAL
-    )
+    sparser = discovered(norms.sparse, entangled) & discovered(norms.weaker, entangled, INTERVAL)
+    sparser = (sparser | both & ~dependent & (norms.sparse < limits.rare)) & ~contradicted
     mildly = both & (norms.all > limits.norms) & seen & ~against & ~exclusive
     apart = (independent | different) & seen & (lopsided | ~against) | skewed & ~mixed
     alike &= ~stiff
@@ -288,7 +289,7 @@ class Norms:
         P-value of the smallest over any number of them; without what one diagonal alone takes of it, as noise that is
         not white: ``E exp(4i phi) = (E exp(2i phi))^2`` for the angle of any Gaussian.
     denser : ndarray
-        P-value of the part :data:`SMALL` of smallest norm being less sparse than all: in the right axes it is not.
+        P-value of the smallest over any number of them, from what it is over all: in the right axes it is no smaller.
     count : ndarray
         Samples that are not silent.
     weaker : ndarray
@@ -377,6 +378,10 @@ def _along_axes(sine: np.ndarray, cosine: np.ndarray, whole: np.ndarray) -> np.n
     Those of :class:`Norms`, with ``weaker`` as standard errors next to each of the two axes, and the numbers of samples
     that are looked at, half octaves of them.
     """
+
+    def up_to(x: np.ndarray, k: np.ndarray) -> np.ndarray:
+        return np.take_along_axis(x, np.maximum(k, 1)[:, None] - 1, axis=1)[:, 0]
+
     order = np.argsort(whole, axis=1)  # what is silent comes last
     sine, cosine, whole = (np.take_along_axis(x, order, axis=1) for x in (sine, cosine, whole))
     count, n = np.sum(np.isfinite(whole), axis=1), np.arange(1, whole.shape[1] + 1)
@@ -385,17 +390,16 @@ def _along_axes(sine: np.ndarray, cosine: np.ndarray, whole: np.ndarray) -> np.n
     # What one diagonal takes of the sum: E (sum x)^2 / n = n (E x)^2 + E x^2.
     oblique = (np.cumsum(sine, axis=1) ** 2 - np.cumsum(sine * sine, axis=1)) / n * np.sqrt(2 / n)
     here, numbers = n <= count[:, None] / 4, 2 * np.log2(np.maximum(count / 2, 2.0))
-
-    def up_to(x: np.ndarray, k: np.ndarray) -> np.ndarray:
-        return np.take_along_axis(x, np.maximum(k, 1)[:, None] - 1, axis=1)[:, 0]
+    nearly = whole <= NEARLY * up_to(whole, count // 4)[:, None]  # or one axis may have all of the smallest
 
     def next_to_one(side: np.ndarray) -> np.ndarray:
         mine = np.cumsum(np.where(side, fourth, 0.0), axis=1) * np.sqrt(2 / np.maximum(np.cumsum(side, axis=1), 1))
-        return np.asarray(np.max(np.where(here, mine, 0.0), axis=1))
+        return np.asarray(np.max(np.where(nearly, mine, 0.0), axis=1))
 
-    some, total = np.ceil(SMALL * count).astype(np.intp), up_to(z, count)
-    denser = norm.cdf(up_to(z, some) - total * np.sqrt(some / np.maximum(count, 1)))
-    sparse = np.minimum(norm.sf(np.max(np.where(here, z, 0.0), axis=1)) * numbers, 1.0)
-    against = np.minimum(norm.cdf(np.min(np.where(here, z + oblique, 0.0), axis=1)) * numbers, 1.0)
+    def tail(x: np.ndarray) -> np.ndarray:
+        return np.minimum(norm.sf(np.max(np.where(here, x, 0.0), axis=1)) * numbers, 1.0)
+
+    total = up_to(z, count)
+    denser = tail(total[:, None] * np.sqrt(n / np.maximum(count, 1)[:, None]) - z)
     sides = (next_to_one(cosine > 0), next_to_one(cosine < 0))
-    return np.stack((total, sparse, against, denser, count, *sides, numbers))
+    return np.stack((total, tail(z), tail(-z - oblique), denser, count, *sides, numbers))
