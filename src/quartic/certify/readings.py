@@ -332,11 +332,11 @@ def small_norms(S: np.ndarray, dependent: np.ndarray) -> Norms:
             whole = np.where(silent, np.inf, length if around is None else around[i] + around[j])
             *some_figures, alone[i, j], alone[j, i], numbers = _along_axes(sine, cosine, whole)
             figures[:, i, j] = figures[:, j, i] = (*some_figures, numbers)
-    *figures, numbers = figures
+    everywhere, sparse, against, denser, count, numbers = figures
     planes = np.maximum(np.sum(dependent, axis=1), 1)
     tail = norm.sf(np.sum(np.where(dependent, alone, 0.0), axis=1) / planes)
     weaker = np.minimum(np.maximum(tail[:, None], tail) * numbers, 1.0)
-    return Norms(*figures, weaker)
+    return Norms(everywhere, sparse, against, denser, count, weaker)
 
 
 def beside_all(S: np.ndarray, half: np.ndarray, loose: np.ndarray) -> np.ndarray:
