@@ -175,8 +175,8 @@ def read(
     seen = ~both | (norms.count >= FEWEST)
     against = discovered(norms.against, both)
     # Where small norms are all that speaks for a reading, less against it will do.
-    contradicted = discovered(norms.against, both, INTERVAL) | discovered(norms.denser, both, INTERVAL)
     entangled = both & dependent
+    contradicted = discovered(norms.against, both, INTERVAL) | discovered(norms.denser, entangled, INTERVAL)
     sparser = discovered(norms.sparse, entangled) & discovered(norms.weaker, entangled, INTERVAL)
     sparser = (sparser | both & ~dependent & (norms.sparse < limits.rare)) & ~contradicted
     mildly = both & (norms.all > limits.norms) & seen & ~against & ~exclusive
@@ -289,7 +289,8 @@ class Norms:
         P-value of the smallest over any number of them; without what one diagonal alone takes of it, as noise that is
         not white: ``E exp(4i phi) = (E exp(2i phi))^2`` for the angle of any Gaussian.
     denser : ndarray
-        P-value of the smallest over any number of them, from what it is over all: in the right axes it is no smaller.
+        P-value of the quarter of smallest norm being less sparse than all: in the right axes it is not, but for the
+        very smallest, which are noise.
     count : ndarray
         Samples that are not silent.
     weaker : ndarray
@@ -389,8 +390,9 @@ def _along_axes(sine: np.ndarray, cosine: np.ndarray, whole: np.ndarray) -> np.n
     z = np.cumsum(fourth, axis=1) * np.sqrt(2 / n)
     # What one diagonal takes of the sum: E (sum x)^2 / n = n (E x)^2 + E x^2.
     oblique = (np.cumsum(sine, axis=1) ** 2 - np.cumsum(sine * sine, axis=1)) / n * np.sqrt(2 / n)
-    here, numbers = n <= count[:, None] / 4, 2 * np.log2(np.maximum(count / 2, 2.0))
-    nearly = whole <= NEARLY * up_to(whole, count // 4)[:, None]  # or one axis may have all of the smallest
+    few = count // 4
+    here, numbers = n <= few[:, None], 2 * np.log2(np.maximum(count / 2, 2.0))
+    nearly = whole <= NEARLY * up_to(whole, few)[:, None]  # or one axis may have all of the smallest
 
     def next_to_one(side: np.ndarray) -> np.ndarray:
         mine = np.cumsum(np.where(side, fourth, 0.0), axis=1) * np.sqrt(2 / np.maximum(np.cumsum(side, axis=1), 1))
@@ -400,6 +402,6 @@ def _along_axes(sine: np.ndarray, cosine: np.ndarray, whole: np.ndarray) -> np.n
         return np.minimum(norm.sf(np.max(np.where(here, x, 0.0), axis=1)) * numbers, 1.0)
 
     total = up_to(z, count)
-    denser = tail(total[:, None] * np.sqrt(n / np.maximum(count, 1)[:, None]) - z)
+    denser = norm.sf(total * np.sqrt(few / np.maximum(count, 1)) - up_to(z, few))
     sides = (next_to_one(cosine > 0), next_to_one(cosine < 0))
     return np.stack((total, tail(z), tail(-z - oblique), denser, count, *sides, numbers))
