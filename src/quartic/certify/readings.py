@@ -42,6 +42,7 @@ THIRD = 1 / 3  # of the larger skewness: mixed third moments of axes that are ri
 SILENT = 0.125  # of the 99% quantile of a square: below it both are silent; arbitrary, half of a signal turned by 45
 NEARLY = 1.25  # times a squared norm: nearly the same, for variances of rare signals err by a tenth; arbitrary
 FEWEST = 128  # loud samples of a plane: of two atoms that are together 19 times in 20 a dozen are of one alone
+TURNED = 0.25  # variance of cos 4 phi where that tenth is turned by 45 degrees: other axes of such a pair show no less
 MOSTLY = 0.5  # of the samples: an excess of one sign; by definition, three of four
 STEPS, LEAST = 10, -1.5  # half octaves of magnitudes, and log2 of the first, in spreads: below it is silence
 NEAR = math.pi / 8  # an axis that a half has farther away may be another one: half of the way to the 45 degrees
@@ -289,8 +290,8 @@ class Norms:
         P-value of the smallest over any number of them; without what one diagonal alone takes of it, as noise that is
         not white: ``E exp(4i phi) = (E exp(2i phi))^2`` for the angle of any Gaussian.
     denser : ndarray
-        P-value of the quarter of smallest norm being less sparse than all: in the right axes it is not, but for the
-        very smallest, which are noise.
+        P-value of the correlation with the rank of the norm: in the right axes samples of larger norm are no sparser,
+        for more atoms are active in them.
     count : ndarray
         Samples that are not silent.
     weaker : ndarray
@@ -402,6 +403,9 @@ def _along_axes(sine: np.ndarray, cosine: np.ndarray, whole: np.ndarray) -> np.n
         return np.minimum(norm.sf(np.max(np.where(here, x, 0.0), axis=1)) * numbers, 1.0)
 
     total = up_to(z, count)
-    denser = norm.sf(total * np.sqrt(few / np.maximum(count, 1)) - up_to(z, few))
+    deviation = np.where(np.isfinite(whole), fourth - (total / np.sqrt(2 * np.maximum(count, 1)))[:, None], 0.0)
+    rank = np.where(np.isfinite(whole), n - (count[:, None] + 1) / 2, 0.0)
+    variance = np.maximum(np.sum(deviation**2, axis=1) / np.maximum(count, 1), TURNED)
+    denser = norm.sf(np.sum(rank * deviation, axis=1) / np.sqrt(np.maximum(np.sum(rank**2, axis=1), 1.0) * variance))
     sides = (next_to_one(cosine > 0), next_to_one(cosine < 0))
     return np.stack((total, tail(z), tail(-z - oblique), denser, count, *sides, numbers))
