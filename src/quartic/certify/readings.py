@@ -177,7 +177,9 @@ def read(
     against = discovered(norms.against, both)
     # Where small norms are all that speaks for a reading, less against it will do.
     entangled = both & dependent
-    contradicted = discovered(norms.against, both, INTERVAL) | discovered(norms.denser, entangled, INTERVAL)
+    contradicted = discovered(norms.against, both, INTERVAL) | discovered(
+        norms.denser, both & (dependent | ~seen), INTERVAL
+    )
     sparser = discovered(norms.sparse, entangled) & discovered(norms.weaker, entangled, INTERVAL)
     sparser = (sparser | both & ~dependent & (norms.sparse < limits.rare)) & ~contradicted
     mildly = both & (norms.all > limits.norms) & seen & ~against & ~exclusive
