@@ -12,6 +12,7 @@ from quartic.algorithms.certify import CERTIFIED
 from quartic.algorithms.recover import polar
 from quartic.datasets import nice_samples, random_orthonormal
 from quartic.evidence.parts import Evidence
+from quartic.evidence.units import dealt
 from quartic.local import asymmetric, doubtful, solve, untangle
 from quartic.metrics import match
 from quartic.search import Certified
@@ -26,7 +27,7 @@ def scattered(m, n, seed, **options):
     data = nice_samples(m, n, dictionary="orthonormal", **options, random_state=seed)
     scale = np.sqrt(data.pair[0, 0] + data.noise_std**2)
     half = np.random.default_rng(seed).integers(2, size=m)
-    return Evidence(data.samples / scale, half, np.ones(m), m), data.dictionary
+    return Evidence(data.samples / scale, dealt(half), np.ones(m), m), data.dictionary
 
 
 def nothing(r):
@@ -59,7 +60,7 @@ class TestEvidence:
 
     def test_in_two_halves(self):
         cloud, _ = scattered(200, 4, 0)
-        cloud = Evidence(cloud.Z, cloud.half, np.arange(200.0), 200)
+        cloud = Evidence(cloud.Z, dealt(cloud.half), np.arange(200.0), 200)
         (first, Z, w), (second, Y, v) = cloud.first(150).chunks()
         assert (first, second) == (0, 1)
         assert Z.shape[0] + Y.shape[0] == 150
@@ -86,10 +87,10 @@ class TestEvidence:
 
     def test_enough_of_each_half(self, rng):
         Z, half = rng.standard_normal((100, 5)), np.repeat([0, 1], [20, 80])
-        assert Evidence(Z, half, np.ones(100), 100).enough
-        assert not Evidence(Z[1:], half[1:], np.ones(99), 99).enough
-        assert not Evidence(Z, half, np.arange(100.0), 100).enough  # one counts nothing
-        assert not Evidence(Z, 0 * half, np.ones(100), 100).enough
+        assert Evidence(Z, dealt(half), np.ones(100), 100).enough
+        assert not Evidence(Z[1:], dealt(half[1:]), np.ones(99), 99).enough
+        assert not Evidence(Z, dealt(half), np.arange(100.0), 100).enough  # one counts nothing
+        assert not Evidence(Z, dealt(0 * half), np.ones(100), 100).enough
 
 
 class TestSolve:
@@ -133,7 +134,7 @@ class TestSolve:
     def test_gaussian_samples_have_no_atoms(self, seed, k):
         for run in range(2):
             rng = np.random.default_rng((seed, run))
-            cloud = Evidence(rng.standard_normal((2000, k)), rng.integers(2, size=2000), np.ones(2000), 2000)
+            cloud = Evidence(rng.standard_normal((2000, k)), dealt(rng.integers(2, size=2000)), np.ones(2000), 2000)
             found = solve(cloud, rng)
             assert found is None or np.all(found.bounds <= CERTIFIED)
 
@@ -143,16 +144,16 @@ class TestSolve:
         noise = np.random.default_rng(seed).standard_normal((4000, 4))
         Z, w = np.concatenate((cloud.Z, noise)), np.concatenate((np.ones(8000), np.zeros(4000)))
         half = np.concatenate((cloud.half, cloud.half[:4000]))
-        found = solve(Evidence(Z, half, w, 12_000), np.random.default_rng(seed))
+        found = solve(Evidence(Z, dealt(half), w, 12_000), np.random.default_rng(seed))
         atoms, bounds = found.atoms, found.bounds
         assert match(A, atoms).found(0.95) == 4
         assert np.all(bounds > CERTIFIED)
 
     def test_too_few_samples(self, rng):
         """No temperature has enough effective samples in each half."""
-        cloud = Evidence(rng.laplace(size=(30, 5)), np.arange(30) % 2, np.ones(30), 30)
+        cloud = Evidence(rng.laplace(size=(30, 5)), dealt(np.arange(30) % 2), np.ones(30), 30)
         assert solve(cloud, rng) is None
-        one_half = Evidence(rng.laplace(size=(500, 3)), np.zeros(500, dtype=int), np.ones(500), 500)
+        one_half = Evidence(rng.laplace(size=(500, 3)), dealt(np.zeros(500, dtype=int)), np.ones(500), 500)
         assert solve(one_half, rng) is None
 
 
@@ -199,7 +200,7 @@ class TestDoubtful:
     def test_signals_that_are_not_sparse_are_left_alone(self, rng):
         """Uniform ones, and signs: in no axes are they sparse."""
         for draw in (lambda size: rng.uniform(-1.7, 1.7, size), lambda size: rng.choice([-1.0, 1.0], size)):
-            cloud = Evidence(draw((4000, 4)), np.arange(4000) % 2, np.ones(4000), 4000)
+            cloud = Evidence(draw((4000, 4)), dealt(np.arange(4000) % 2), np.ones(4000), 4000)
             assert not np.any(doubtful(cloud, np.eye(4)))
 
     def test_none_and_one(self, seed):
@@ -290,13 +291,13 @@ class TestUntangle:
     def test_gaussian_samples_have_no_atoms(self, seed, k):
         for run in range(2):
             rng = np.random.default_rng((seed, run))
-            cloud = Evidence(rng.standard_normal((2000, k)), rng.integers(2, size=2000), np.ones(2000), 2000)
+            cloud = Evidence(rng.standard_normal((2000, k)), dealt(rng.integers(2, size=2000)), np.ones(2000), 2000)
             result = untangle(cloud, nothing(k), rng)
             assert result.certified.atoms.shape == (0, k)
             np.testing.assert_allclose(result.atoms @ result.atoms.T, np.eye(k), atol=1e-6)
 
     def test_one_dimension(self, rng):
-        cloud = Evidence(rng.laplace(size=(500, 1)), np.arange(500) % 2, np.ones(500), 500)
+        cloud = Evidence(rng.laplace(size=(500, 1)), dealt(np.arange(500) % 2), np.ones(500), 500)
         result = untangle(cloud, nothing(1), rng)
         np.testing.assert_allclose(np.abs(result.atoms), [[1]], atol=1e-6)
         assert result.certified.atoms.shape == (0, 1)

@@ -13,6 +13,7 @@ from quartic.algorithms.temper import tempering
 from quartic.certify import Candidates, Reason, certify
 from quartic.datasets import COEFFICIENTS, SUPPORTS, nice_samples, random_orthonormal
 from quartic.evidence.parts import Evidence
+from quartic.evidence.units import dealt
 from quartic.frame import Frame
 from quartic.halves import half_of, row_hash
 from quartic.metrics import match
@@ -283,7 +284,7 @@ class TestSamples:
         assert match(data.dictionary, found.atoms).found(0.95) == n
         assert found.halves == []
         np.testing.assert_array_equal(found.likely, 0)
-        proof = certify(Candidates(found.atoms), Evidence(Z, half, np.ones(4000), 4000))
+        proof = certify(Candidates(found.atoms), Evidence(Z, dealt(half), np.ones(4000), 4000))
         np.testing.assert_array_equal(proof.bounds, 0)
         assert {doubt.reason for doubt in proof.doubts} == {Reason.FEW_SAMPLES}
 

@@ -90,13 +90,18 @@ def learn(
     refine: bool = True,
     form: str = "auto",
     temperature: float | None = None,
+    groups: np.ndarray | None = None,
+    ordered: bool = True,
+    gross: bool = True,
     rng: np.random.Generator,
     callback: Progress | None = None,
 ) -> Learned:
     """Learn a dictionary from samples ``(m, d)``, float32 or float64; see ``SpectralDictionaryLearning``."""
     stages = Stages(callback)
     with stages("trim"):
-        data = Y if isinstance(Y, Samples) else Held.trimmed_from(Y, sample_weight)
+        data = (
+            Y if isinstance(Y, Samples) else Held.trimmed_from(Y, sample_weight, groups, ordered=ordered, gross=gross)
+        )
     with stages("covariance"):
         covariance = data.covariance()
         if frame is None:
@@ -107,7 +112,10 @@ def learn(
     if not refine:
         with stages("moment"):
             moment = data.fourth_moment(frame)
-        return learn_from_moment(moment, n_components, known=known, rng=rng, stages=stages, trimmed=data.trimmed)
+        evidence = Rewhitened(moment).evidence_of(data.groups, ordered=data.ordered)
+        return learn_from_moment(
+            moment, n_components, known=known, evidence=evidence, rng=rng, stages=stages, trimmed=data.trimmed
+        )
 
     n = check_count(n_components, frame)
     given = known_rows(known, frame, n)
@@ -150,6 +158,7 @@ def learn_from_moment(
     n_components: int | None = None,
     *,
     known: np.ndarray | None = None,
+    evidence: Evidence | None = None,
     rng: np.random.Generator,
     stages: Stages | None = None,
     trimmed: int = 0,
@@ -160,7 +169,7 @@ def learn_from_moment(
     frame = white.frame
     n = check_count(n_components, frame)
     given = known_rows(known, frame, n)
-    evidence = white.evidence
+    evidence = white.evidence_of() if evidence is None else evidence
     if n > frame.dim:
         with stages("search") as progress:
             white = Rewhitened(moment.to_numpy())  # few dimensions: the host will do

@@ -202,6 +202,9 @@ class Collection(Samples):
     6
     """
 
+    groups = None
+    ordered = True
+
     def __init__(
         self,
         X: Any,

@@ -369,7 +369,7 @@ def _neighbourhoods(cloud: Evidence, rng: np.random.Generator) -> np.ndarray:
             if group.shape[0] < 2 or key in solved:
                 continue
             solved.add(key)
-            found = solve(Evidence(Z[:, group], cloud.half, cloud.weights, cloud.total), rng)
+            found = solve(replace(cloud, Z=Z[:, group]), rng)
             if found is None or np.sum(is_certified(found.bounds)) < np.sum(is_certified(bounds[group])):
                 continue
             _, order = linear_sum_assignment(found.atoms.T**2, maximize=True)

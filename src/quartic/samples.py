@@ -47,9 +47,15 @@ class Samples(ABC):
         How many there are, with those that are left out.
     trimmed : int
         How many are left out, far longer than all others.
+    groups : ndarray of shape (rows,), optional
+        Which rows belong together, where that is known.
+    ordered : bool
+        Whether the order of rows may mean something, as in time.
     """
 
     trimmed: int
+    groups: np.ndarray | None
+    ordered: bool
 
     @property
     @abstractmethod
@@ -143,13 +149,27 @@ class Held(Samples):
     Y: Array
     weights: np.ndarray | None = None
     trimmed: int = 0
+    groups: np.ndarray | None = None
+    ordered: bool = True
 
     @classmethod
-    def trimmed_from(cls, Y: Array, sample_weight: np.ndarray | None) -> Held:
-        """Without the samples that alone would decide every moment; weights are 1 in the mean."""
-        weights, trimmed = trim(Y, sample_weight)
+    def trimmed_from(
+        cls,
+        Y: Array,
+        sample_weight: np.ndarray | None,
+        groups: np.ndarray | None = None,
+        *,
+        ordered: bool = True,
+        gross: bool = True,
+    ) -> Held:
+        """Without the samples that alone would decide every moment; weights are 1 in the mean.
+
+        All are kept where ``gross`` ones are no errors.
+        """
+        weights, trimmed = trim(Y, sample_weight) if gross else (sample_weight, 0)
         # So that their scale is nowhere seen.
-        return cls(Y, None if weights is None else weights / np.mean(weights[weights > 0]), trimmed)
+        mean = 1.0 if weights is None else np.mean(weights[weights > 0])
+        return cls(Y, None if weights is None else weights / mean, trimmed, groups, ordered)
 
     @property
     def like(self) -> Array:

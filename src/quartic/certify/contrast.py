@@ -28,11 +28,14 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
+from scipy.stats import t as student
 
 from quartic._arrays import pack_rank_one, packed_dim
 
 Score = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]  # psi, its derivative, and psi(y) / y
 
+FAR = 1e-5  # about the rate of false alarms of one plane: so far out errors of few units are matched
 BLOCK = 1 << 22  # numbers of packed features at a time
 
 
@@ -120,7 +123,7 @@ class Contrast:
         return Contrast(**both)
 
 
-def measure(S: np.ndarray, W: np.ndarray, score: Score) -> Contrast:
+def measure(S: np.ndarray, W: np.ndarray, score: Score, units: np.ndarray | None = None) -> Contrast:
     """The figures of signals ``S (m, r)``.
 
     Parameters
@@ -129,23 +132,23 @@ def measure(S: np.ndarray, W: np.ndarray, score: Score) -> Contrast:
     W : ndarray of shape (m, r) or (m, 1)
         Weights of the samples, of each axis or of all; columns sum to 1.
     score : callable
+    units : ndarray of shape (m,), optional
+        The unit of each sample, where not each is one: standard errors are those of sums over units.
     """
     squares = S * S
-    fourths = squares * squares
     V = W.T @ squares  # (r or 1, r): variances under the weights of each axis
     own = V[0] if W.shape[1] == 1 else np.diagonal(V).copy()
     spread = np.sqrt(np.where(own > 0, own, 1.0))
     psi, slope, phi = score(S / spread)
     slope, phi = slope / spread, phi / spread
     W2 = W * W
+    errors = _Rows() if units is None else _Units(units)
 
     def mean(X: np.ndarray) -> np.ndarray:
         return _mean(X, W)
 
-    def against_squares(X: np.ndarray) -> Figure:
+    def against_squares(X: np.ndarray, variance: np.ndarray) -> Figure:
         """``E[x_i (s_j^2 - v_j)]`` for centred ``x (m, r)``."""
-        Y = W2 * X * X
-        variance = Y.T @ fourths - 2 * V * (Y.T @ squares) + V * V * np.sum(Y, axis=0)[:, None]
         # Of rare events none may have been seen yet: one more sample, in which both are active.
         unseen = np.sum(W2, axis=0)[:, None] * _when_active(X, W)[:, None] * _when_active(squares - own, W)
         return Figure((W * X).T @ squares, np.sqrt(np.maximum(variance, 0.0) + unseen**2))
@@ -154,22 +157,16 @@ def measure(S: np.ndarray, W: np.ndarray, score: Score) -> Contrast:
     k = mean(psi * S) - steep * own
     K = psi * S - steep * squares - slope * own  # influence of a sample on k
     K = K - mean(K)
-    k_error = np.sqrt(_mean(K * K, W2))
+    k_error = np.sqrt(errors.of(W * K))
     H = psi - steep * S - mean(psi)
     offset = Figure(
-        (W * psi).T @ S - steep[:, None] * ((W * S).T @ S), np.sqrt(np.maximum((W2 * H * H).T @ squares, 0.0))
+        (W * psi).T @ S - steep[:, None] * ((W * S).T @ S), np.sqrt(np.maximum(errors.of_products(W * H, S), 0.0))
     )
     D = slope - steep
-    softer = against_squares(D)
-    Y = W2 * K * D
-    shared = Y.T @ squares - V * np.sum(Y, axis=0)[:, None]
+    of_softer, variance, covariance = errors.of_stiffness(W * K, W * D, squares, V)
+    softer = against_squares(D, of_softer)
     S_ij = k[:, None] - softer.value
-    variance = np.maximum(k_error[:, None] ** 2 - 2 * shared + softer.error**2, 0.0)
-    stiffness = Figure(S_ij, np.sqrt(variance))
-    # E[(K_i - D_i q_j)(K_j - D_j q_i)], with q = s^2 - v
-    K_w, D_w, q = W * K, W * D, squares - own
-    crossed = (K_w * q).T @ D_w
-    covariance = K_w.T @ K_w - crossed - crossed.T + (D_w * q).T @ (D_w * q)
+    variance = np.maximum(variance + softer.error**2 - np.maximum(of_softer, 0.0), 0.0)
     harmonics = (
         Figure(S_ij + S_ij.T, np.sqrt(np.maximum(variance + variance.T + 2 * covariance, 0.0))),
         Figure(S_ij - S_ij.T, np.sqrt(np.maximum(variance + variance.T - 2 * covariance, 0.0))),
@@ -177,20 +174,89 @@ def measure(S: np.ndarray, W: np.ndarray, score: Score) -> Contrast:
     P = phi - mean(phi)
     skew = (W * squares).T @ S
     cubes = squares * S - 3 * own * S - np.diagonal(skew)
-    skew_error = np.sqrt(np.maximum((W2 * (squares - own) ** 2).T @ squares, 0.0))
+    skew_error = np.sqrt(np.maximum(errors.of_products(W * (squares - own), S), 0.0))
     lone = np.sum(W2, axis=0) * _when_active(cubes, W)  # one more sample in which it is active, as above
-    np.fill_diagonal(skew_error, np.sqrt(_mean(cubes * cubes, W2) + lone**2))
+    np.fill_diagonal(skew_error, np.sqrt(errors.of(W * cubes) + lone**2))
+    gaussian = spread * (gaussian_error(score) * np.sqrt(np.sum(W2, axis=0)))
     return Contrast(
         kurtosis=Figure(k, k_error),
         shape=Figure(k / spread, k_error / spread),
-        gaussian=spread * (gaussian_error(score) * np.sqrt(np.sum(W2, axis=0))),
+        gaussian=gaussian if units is None else k_error,  # the other one counts on independent rows
         offset=offset,
-        stiffness=stiffness,
+        stiffness=Figure(S_ij, np.sqrt(variance)),
         coupling=softer,
         harmonics=harmonics,
-        dependence=against_squares(P),
+        dependence=against_squares(P, errors.of_squares(W * P, squares, V)),
         skewness=Figure(skew, skew_error),
     )
+
+
+class _Rows:
+    """Variances of weighted sums, the rows being independent: sums of squares, by products of matrices."""
+
+    def of(self, X: np.ndarray) -> np.ndarray:
+        """Of the columns of ``X (m, r)``."""
+        return np.asarray(np.sum(X * X, axis=0))
+
+    def of_products(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Of ``sum x_i y_j``."""
+        return np.asarray((X * X).T @ (Y * Y))
+
+    def of_squares(self, X: np.ndarray, squares: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Of ``sum x_i (s_j^2 - v_j)``."""
+        Y = X * X
+        return np.asarray(Y.T @ (squares * squares) - 2 * V * (Y.T @ squares) + V * V * np.sum(Y, axis=0)[:, None])
+
+    def of_stiffness(
+        self, K: np.ndarray, X: np.ndarray, squares: np.ndarray, V: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of ``sum x_i q_j``, with ``q = s^2 - v``; of ``y_ij = sum k_i - x_i q_j``; and of it with ``y_ji``."""
+        Y = K * X
+        shared = Y.T @ squares - V * np.sum(Y, axis=0)[:, None]
+        alone = self.of_squares(X, squares, V)
+        q = squares - (V[0] if V.shape[0] == 1 else np.diagonal(V))
+        crossed = (K * q).T @ X
+        covariance = K.T @ K - crossed - crossed.T + (X * q).T @ (X * q)
+        return alone, self.of(K)[:, None] - 2 * shared + alone, covariance
+
+
+class _Units:
+    """The same of sums over units, which are independent, and within which rows need not be.
+
+    Of few units errors follow Student's law: they are larger by the ratio of its quantile to that of Gauss' law.
+    """
+
+    def __init__(self, units: np.ndarray) -> None:
+        self.order = np.argsort(units, kind="stable")
+        starts = np.flatnonzero(np.diff(units[self.order], prepend=-1))
+        self.ranges = list(zip(starts, np.append(starts[1:], units.shape[0]), strict=True))
+        few = max(len(self.ranges) - 1, 1)
+        self.inflation = (few + 1) / few * (student.isf(FAR, few) / norm.isf(FAR)) ** 2
+
+    def of(self, X: np.ndarray) -> np.ndarray:
+        X = X[self.order]
+        return np.asarray(self.inflation * sum(np.sum(X[a:b], axis=0) ** 2 for a, b in self.ranges))
+
+    def of_products(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        X, Y = X[self.order], Y[self.order]
+        return np.asarray(self.inflation * sum((X[a:b].T @ Y[a:b]) ** 2 for a, b in self.ranges))
+
+    def of_squares(self, X: np.ndarray, squares: np.ndarray, V: np.ndarray) -> np.ndarray:
+        return self.of_stiffness(np.zeros_like(X), X, squares, V)[0]
+
+    def of_stiffness(
+        self, K: np.ndarray, X: np.ndarray, squares: np.ndarray, V: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        K, X, squares = K[self.order], X[self.order], squares[self.order]
+        r = X.shape[1]
+        alone, together, covariance = (np.zeros((r, r)) for _ in range(3))
+        for a, b in self.ranges:
+            x = X[a:b].T @ squares[a:b] - V * np.sum(X[a:b], axis=0)[:, None]
+            y = np.sum(K[a:b], axis=0)[:, None] - x
+            alone += x * x
+            together += y * y
+            covariance += y * y.T
+        return self.inflation * alone, self.inflation * together, self.inflation * covariance
 
 
 def remainder(S: np.ndarray, W: np.ndarray, score: Score, some: np.ndarray) -> Figure:

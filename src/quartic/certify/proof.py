@@ -48,6 +48,7 @@ from quartic.certify.readings import NEAR, TENTH, Limits, Planes, read
 from quartic.evidence.parts import Evidence
 from quartic.propose.fixed_point import complete, optimum
 
+Part = tuple[np.ndarray, np.ndarray, np.ndarray | None]  # signals, weights, and units where rows are none
 LIMIT = 2.5  # standard errors by which an angle may be larger than it is measured: one in 160, and see ``_angle``
 RUNGS: tuple[tuple[float, Score], ...] = ((1.0, tanh), (1.0, cube), (0.8, cube), (0.5, cube), (0.5, tanh))
 """Share of the effective samples that weights leave, and score; measured (benchmarks/must_show/one_proof): the plain
@@ -168,6 +169,8 @@ def certify(candidates: Candidates, evidence: Evidence) -> Proof:
     n = candidates.atoms.shape[0]
     if n == 0 or not evidence.enough:
         return unproven(candidates.atoms, Reason.FEW_SAMPLES if evidence.Z.shape[0] else Reason.NO_SAMPLES)
+    if not evidence.units.enough or (candidates.spans is not None and not evidence.of_rows_alone):
+        return unproven(candidates.atoms, Reason.SERIAL)
     if candidates.spans is not None:
         bounds, doubts = certify_beyond(candidates.atoms, candidates.spans)
         return Proof(candidates.atoms, bounds, doubts, (Basis.SIGNS,) * n, np.zeros((n, n), dtype=bool))
@@ -211,14 +214,14 @@ class _Trial:
 
     def proof(self) -> Proof:
         """All of it."""
-        contrasts = [_both(measure(S, W, score) for S, W in self._weighted(share)) for share, score in RUNGS]
+        contrasts = [_both(measure(S, W, score, of) for S, W, of in self._weighted(share)) for share, score in RUNGS]
         heavy = np.zeros(self.r, dtype=bool)
         for (_, score), contrast in zip(RUNGS, contrasts, strict=True):
             k = contrast.kurtosis
             heavy |= contrast.sharp(self.limits.axis) & ((k.value > 0) == (score is cube))
-        S = self.evidence.Z @ self.axes.T
+        alone = self.evidence.apart()  # where single rows are counted
         shares = (np.stack(self.frames) @ self.axes.T) ** 2
-        planes = read(contrasts, heavy, shares, S, self.evidence.half, self.limits)
+        planes = read(contrasts, heavy, shares, alone.Z @ self.axes.T, alone.half, self.limits)
         settled = np.all(planes.settled, axis=1)  # of others no bound is worth its price
         tangled = np.any(planes.dependent, axis=1)
         gaussian, free = ~tangled, np.ones(self.r, dtype=bool)
@@ -241,15 +244,15 @@ class _Trial:
         for score in LOCAL if np.any(left) else ():
             frames = [_settled(self.evidence.part(h), self.axes, near, score) for h in (0, 1)]
             parts = self._local(frames, near)
-            contrast = _both(measure(S, W, score) for S, W in parts)
+            contrast = _both(measure(S, W, score, of) for S, W, of in parts)
             sharp, stiff = self._gates(contrast)
             free &= ~(sharp & stiff)
             sources = sharp & stiff & settled
             self._raise(sources & left, contrast, parts, score, frames, ~planes.dependent, sources)
         return self._told(planes, gaussian, free)
 
-    def _weighted(self, share: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Signals and weights, for the whole sample: each half's axes on the other half."""
+    def _weighted(self, share: float) -> Iterator[Part]:
+        """Signals, weights and units, for the whole sample: each half's axes on the other half."""
         squares = self.evidence.squares
         beta = tempering(squares, share).beta
         w = self.evidence.weights * np.exp(-beta * (squares - np.min(squares)))
@@ -257,15 +260,15 @@ class _Trial:
             mine = (self.evidence.half != h) & (w > 0)
             v = w[mine] / np.sum(w[mine])
             S = self.evidence.Z[mine] @ self.frames[h].T
-            yield S - v @ S, v[:, None]
+            yield S - v @ S, v[:, None], None if self.evidence.unit is None else self.evidence.unit[mine]
 
-    def _local(self, frames: list[np.ndarray], near: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _local(self, frames: list[np.ndarray], near: np.ndarray) -> list[Part]:
         """The same on the samples in which the neighbourhood of an axis is active."""
         parts = []
         for h in (0, 1):
             other = self.evidence.part(1 - h)
             S = other.Z @ frames[h].T
-            parts.append((S, _active(S, other.weights, near)))
+            parts.append((S, _active(S, other.weights, near), other.unit))
         return parts
 
     def _gates(self, contrast: Contrast) -> tuple[np.ndarray, np.ndarray]:
@@ -279,7 +282,7 @@ class _Trial:
         self,
         mask: np.ndarray,
         contrast: Contrast,
-        parts: Iterable[tuple[np.ndarray, np.ndarray]],
+        parts: Iterable[Part],
         score: Score,
         frames: list[np.ndarray],
         counted: np.ndarray,
@@ -303,7 +306,7 @@ class _Trial:
             np.where(counted & self.other, contrast.dependence.error, 0.0),
         )
         cross = _above_noise(np.sum(should_vanish.value**2, axis=1), np.sum(should_vanish.error**2, axis=1), self.r - 1)
-        energies = [remainder(S, W, score, some) for S, W in parts]
+        energies = [remainder(S, W, score, some) for S, W, _ in parts]
         rest = np.zeros(self.r)
         value, error = (sum(getattr(energy, name) for energy in energies) / 2 for name in ("value", "error"))
         rest[some] = _above_noise(value, error, (self.r - 1) * (self.r - 2) // 2)

@@ -12,14 +12,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import lambertw
+from scipy.stats import norm
 
 from quartic._arrays import Array, to_numpy
+from quartic.evidence.units import RATE, Kind, Units, named, rows_alone, seen
 from quartic.frame import Frame
-from quartic.halves import half_of, row_hash
+from quartic.halves import row_hash
 
 if TYPE_CHECKING:
     from quartic.samples import Samples
 
+ALIKE = 1e-9  # standard deviations: what rounding makes of the same row, whitened in two places
 FEW = 4  # times r: samples of a part, below which it says nothing; arbitrary
 ROWS = 1 << 15  # at most; measured (benchmarks/must_show/correlated): blocks of 10 at Pr 0.8 and 10 dB need 30,000
 
@@ -32,32 +36,53 @@ class Evidence:
     ----------
     Z : ndarray of shape (m, r)
         On the host, in float64.
-    half : ndarray of shape (m,)
-        The part, 0 or 1, of each.
+    units : Units
+        Which of them are independent of each other, and the part, 0 or 1, of each.
     weights : ndarray of shape (m,)
         What each counts.
     total : int
         Effective number of samples that the coordinates were whitened by: these, and others that are not here.
+    copies : float
+        How often each of them was there.
     """
 
     Z: np.ndarray
-    half: np.ndarray
+    units: Units
     weights: np.ndarray
     total: int
+    copies: float = 1.0
 
     @classmethod
-    def of_rows(cls, Z: Array, index: np.ndarray, weights: np.ndarray, total: int) -> Evidence:
+    def of_rows(
+        cls,
+        Z: Array,
+        index: np.ndarray,
+        weights: np.ndarray,
+        total: int,
+        groups: np.ndarray | None = None,
+        *,
+        ordered: bool = True,
+    ) -> Evidence:
         """From whitened rows ``Z (m, r)`` and their places in the data, in an order that depends on these alone.
 
         Of weighted rows some are left out, the more likely the less they count, so that the others count alike: the
-        proof goes by how many samples are where, and one that hardly counts must not speak as loud as others.
+        proof goes by how many samples are where, and one that hardly counts must not speak as loud as others.  Rows
+        are units unless ``groups (m,)`` are given; or their order means something, and neighbours depend on each other.
         """
+        Z = np.asarray(to_numpy(Z), dtype=np.float64)
+        once = distinct(Z, index)
+        copies = index.shape[0] / once.shape[0] if once.size else 1.0
+        Z, index, weights = Z[once], index[once], weights[once]
+        if groups is not None:
+            units = named(groups[once], Z, index)
+        else:
+            units = seen(Z, index) if ordered else rows_alone(index)
         place = row_hash(index)
         order = np.argsort(place, kind="stable")
         chance = row_hash(place[order]) / 2.0**64  # bits of their own
-        order = order[chance * np.max(weights, initial=0.0) < weights[order]]
-        Z = np.asarray(to_numpy(Z), dtype=np.float64)[order]
-        return cls(Z, half_of(place[order]), np.ones(order.shape[0]), total)
+        order = order[(chance * np.max(weights, initial=0.0) < weights[order]) & (units.of[order] >= 0)]
+        effective = math.ceil(total / copies / units.effect)
+        return cls(Z[order], units.at(order), np.ones(order.shape[0]), effective, copies)
 
     @classmethod
     def of(cls, data: Samples, frame: Frame, rows: np.ndarray | None = None, most: int = ROWS) -> Evidence:
@@ -65,7 +90,24 @@ class Evidence:
         rows = data.about(most) if rows is None else rows
         w = data.weight(rows)
         share = np.sum(w) ** 2 / max(np.sum(w * w) * w.shape[0], np.finfo(np.float64).tiny)
-        return cls.of_rows(data.whitened(rows, frame), rows, w, math.ceil(share * data.count))
+        total = math.ceil(share * data.count)
+        groups = None if data.groups is None else data.groups[rows]
+        return cls.of_rows(data.whitened(rows, frame), rows, w, total, groups, ordered=data.ordered)
+
+    @property
+    def half(self) -> np.ndarray:
+        """The part, 0 or 1, of each row."""
+        return self.units.half
+
+    @property
+    def unit(self) -> np.ndarray | None:
+        """The unit of each row, where not each row is one."""
+        return None if self.units.kind is Kind.ROWS else self.units.of
+
+    @property
+    def of_rows_alone(self) -> bool:
+        """Whether halves by a hash of the row, as accumulators have them, are independent."""
+        return self.units.kind is Kind.ROWS and self.copies == 1.0
 
     @property
     def dim(self) -> int:
@@ -85,11 +127,15 @@ class Evidence:
 
     def seen_in(self, Q: np.ndarray) -> Evidence:
         """In the coordinates of orthonormal rows ``Q (k, r)``."""
-        return Evidence(self.Z @ Q.T, self.half, self.weights, self.total)
+        return replace(self, Z=self.Z @ Q.T)
+
+    def at(self, rows: np.ndarray | slice) -> Evidence:
+        """Some of them, by their places or a mask."""
+        return replace(self, Z=self.Z[rows], units=self.units.at(rows), weights=self.weights[rows])
 
     def first(self, m: int) -> Evidence:
         """Some of them: rows are in random order."""
-        return Evidence(self.Z[: min(m, self.Z.shape[0]), :], self.half[:m], self.weights[:m], self.total)
+        return self.at(slice(m))
 
     def in_single_precision(self) -> Evidence:
         """With rows in float32, which are passed over in half the time."""
@@ -97,9 +143,34 @@ class Evidence:
 
     def part(self, half: int) -> Evidence:
         """One of the two parts."""
-        mine = self.half == half
-        return Evidence(self.Z[mine], self.half[mine], self.weights[mine], self.total)
+        return self.at(self.half == half)
+
+    def apart(self) -> Evidence:
+        """Rows that count as independent, each by itself."""
+        return self.at(self.units.apart)
 
     def chunks(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
         """As the refinement reads samples."""
         return [(h, self.Z[self.half == h], self.weights[self.half == h]) for h in (0, 1)]
+
+
+def distinct(Z: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """Places of the first of rows ``Z (m, r)`` that are there several times, all about as often: they are copies.
+
+    Samples of discrete sources are alike by chance, as often as chance has it: the variance of how often is no smaller
+    than that of Poisson's law, given that they were seen.
+    """
+    every = np.arange(Z.shape[0])
+    line = Z @ np.cos(np.arange(Z.shape[1]) + 1.0)  # any direction: rows that are alike are neighbours along it
+    order = np.lexsort((index, line))
+    same = np.all(np.abs(np.diff(Z[order], axis=0)) <= ALIKE, axis=1)
+    starts = np.flatnonzero(np.append(True, ~same)) if every.size else every
+    often = np.diff(np.append(starts, every.size))
+    mean, spread = float(np.mean(often)) if often.size else 1.0, float(np.var(often)) if often.size else 0.0
+    if mean == 1.0:
+        return every
+    # Poisson's law without zero: mean = x / (1 - exp(-x)), variance = mean (1 + x - mean).
+    x = float(mean + lambertw(-mean * math.exp(-mean)).real)
+    chance = mean * (1 + x - mean)
+    limit = norm.isf(RATE) * math.sqrt(2 / often.size)
+    return np.sort(order[starts]) if spread < chance * (1 - limit) else every
