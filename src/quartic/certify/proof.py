@@ -206,6 +206,7 @@ class _Trial:
 
     def __init__(self, axes: np.ndarray, frames: list[np.ndarray], evidence: Evidence) -> None:
         self.axes, self.frames, self.evidence = axes, frames, evidence
+        self.rows = single(evidence.Z)  # figures have errors of a part in a hundred
         self.r = axes.shape[0]
         self.limits = Limits.of(self.r, len(RUNGS) + len(LOCAL))
         self.other = ~np.eye(self.r, dtype=bool)
@@ -258,8 +259,8 @@ class _Trial:
         w = self.evidence.weights * np.exp(-beta * (squares - np.min(squares)))
         for h in (0, 1):
             mine = (self.evidence.half != h) & (w > 0)
-            v = w[mine] / np.sum(w[mine])
-            S = self.evidence.Z[mine] @ self.frames[h].T
+            v = single(w[mine] / np.sum(w[mine]))
+            S = self.rows[mine] @ single(self.frames[h].T)
             yield S - v @ S, v[:, None], None if self.evidence.unit is None else self.evidence.unit[mine]
 
     def _local(self, frames: list[np.ndarray], near: np.ndarray) -> list[Part]:
@@ -267,8 +268,8 @@ class _Trial:
         parts = []
         for h in (0, 1):
             other = self.evidence.part(1 - h)
-            S = other.Z @ frames[h].T
-            parts.append((S, _active(S, other.weights, near), other.unit))
+            S = single(other.Z @ frames[h].T)
+            parts.append((S, single(_active(S, other.weights, near)), other.unit))
         return parts
 
     def _gates(self, contrast: Contrast) -> tuple[np.ndarray, np.ndarray]:
@@ -365,6 +366,11 @@ def in_part(bounds: np.ndarray, together: np.ndarray) -> np.ndarray:
     """
     sure = is_certified(bounds)
     return sure & np.any(together & ~sure, axis=1)
+
+
+def single(X: np.ndarray) -> np.ndarray:
+    """In float32."""
+    return X.astype(np.float32)
 
 
 def _both(parts: Iterable[Contrast]) -> Contrast:

@@ -386,9 +386,10 @@ def _along_axes(sine: np.ndarray, cosine: np.ndarray, whole: np.ndarray) -> np.n
     def up_to(x: np.ndarray, k: np.ndarray) -> np.ndarray:
         return np.take_along_axis(x, np.maximum(k, 1)[:, None] - 1, axis=1)[:, 0]
 
-    order = np.argsort(whole, axis=1)  # what is silent comes last
+    count = np.sum(np.isfinite(whole), axis=1)
+    order = np.argsort(whole, axis=1)[:, : max(1, np.max(count))]  # what is silent comes last
     sine, cosine, whole = (np.take_along_axis(x, order, axis=1) for x in (sine, cosine, whole))
-    count, n = np.sum(np.isfinite(whole), axis=1), np.arange(1, whole.shape[1] + 1)
+    n = np.arange(1, whole.shape[1] + 1)
     fourth = 1 - 2 * sine * sine  # cos 4 phi
     z = np.cumsum(fourth, axis=1) * np.sqrt(2 / n)
     # What one diagonal takes of the sum: E (sum x)^2 / n = n (E x)^2 + E x^2.
