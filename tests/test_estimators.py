@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from quartic import Covariance, SpectralDictionaryLearning, SpectralICA
+from quartic.certify import Reason
 from quartic.datasets import nice_samples
 from quartic.metrics import match
 
@@ -196,10 +197,20 @@ def test_any_layout_gives_the_same_answer(kind, seed, form):
 
 
 def test_whole_numbers(kind, seed):
-    codes = np.random.default_rng(seed).choice([-2, 0, 2], size=(M, 6), p=[0.1, 0.8, 0.1])
-    model = kind().fit(codes.astype(np.int8))
-    same(model, kind().fit(codes.astype(np.float64)))
-    assert model.transform(codes).dtype == np.float64
+    rng = np.random.default_rng(seed)
+    codes = rng.choice([-2, 0, 2], size=(M, 6), p=[0.1, 0.8, 0.1])
+    Y = codes @ (9 * np.eye(6, dtype=int) + rng.integers(1, 4, (6, 6)))
+    model = kind().fit(Y.astype(np.int8))
+    same(model, kind().fit(Y.astype(np.float64)))
+    assert model.transform(Y).dtype == np.float64
+
+
+@pytest.mark.filterwarnings("ignore::quartic.DecompositionWarning")
+def test_features_of_three_values(kind, seed):
+    """Nothing tells whether they are sources as they are, or rounded sums of others."""
+    model = kind().fit(np.random.default_rng(seed).choice([-2, 0, 2], size=(M, 6), p=[0.1, 0.8, 0.1]))
+    assert not np.any(model.certified_)
+    assert {doubt.reason for doubt in model.doubts_} == {Reason.LOST}
 
 
 # Codes

@@ -8,6 +8,7 @@ import numpy as np
 
 from quartic._arrays import Array, from_numpy, take_rows, to_numpy
 from quartic.algorithms.temper import effective
+from quartic.evidence.lost import Lost
 from quartic.evidence.parts import Evidence
 from quartic.frame import Frame, inverse_root
 from quartic.moments import FourthMoment, cumulant_of
@@ -86,8 +87,10 @@ class Rewhitened:
         """The rows that were kept, in these coordinates; ``groups`` are those of all rows."""
         kept, total = self.moment.kept, math.ceil(np.sum(self.moment.effective))
         groups = None if groups is None else groups[kept.index]
-        Z = (kept.Z - self.shift) @ self.root
-        return Evidence.of_rows(Z, kept.index, kept.weights, total, groups, ordered=ordered)
+        Z, frame = (kept.Z - self.shift) @ self.root, self.frame
+        whole = frame.dim == frame.mean.shape[0]  # otherwise features are not known any more
+        lost = Lost.of(Z @ frame.backward + frame.mean, frame) if whole else None
+        return Evidence.of_rows(Z, kept.index, kept.weights, total, groups, lost, ordered=ordered)
 
     def covariance(self, half: int | None = None) -> np.ndarray:
         """Covariance ``(r, r)`` of one half, or of all samples: the identity, for all."""

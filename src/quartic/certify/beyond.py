@@ -16,6 +16,7 @@ from quartic._arrays import pack_rank_one, unpack
 from quartic.algorithms.certify import CERTIFIED, is_certified, nearest_orthonormal
 from quartic.algorithms.subspace_power import normalised
 from quartic.certify.doubts import Doubt, Reason
+from quartic.evidence.lost import TENTH, Lost
 
 BIAS = 0.15  # radians by which weights may turn an atom; measured, up to 0.07 at the strongest, twice that is taken
 GLANCE, MIRRORS = 16, 1 << 22  # atoms that nearly all mirrors fail on; cosines of images at a time
@@ -37,16 +38,20 @@ class Spans:
     weights: np.ndarray
 
 
-def certify_beyond(U: np.ndarray, spans: Spans) -> tuple[np.ndarray, tuple[Doubt | None, ...]]:
+def certify_beyond(U: np.ndarray, spans: Spans, lost: Lost) -> tuple[np.ndarray, tuple[Doubt | None, ...]]:
     """Bounds of more atoms ``U (n, r)`` than dimensions, 0 where nothing is proven, and why it is not."""
     if has_mirrors(U, spans):
         return np.zeros(U.shape[0]), (Doubt(Reason.RIVAL),) * U.shape[0]
-    sure = is_certified(spans.bounds)
-    doubts = (
-        None if certified else Doubt(Reason.INACCURATE, found=float(bound), needed=CERTIFIED)
-        for certified, bound in zip(sure, spans.bounds, strict=True)
-    )
-    return np.where(sure, spans.bounds, 0.0), tuple(doubts)
+    gone = lost.of_signals(U)
+    angle = np.arccos(np.sqrt(spans.bounds)) + lost.tilts(U)
+    bounds = np.where(gone <= TENTH, np.cos(np.minimum(angle, math.pi / 2)) ** 2, 0.0)
+    sure = is_certified(bounds)
+    doubts: list[Doubt | None] = []
+    for certified, bound, share in zip(sure, bounds, gone, strict=True):
+        small = Doubt(Reason.INACCURATE, found=float(bound), needed=CERTIFIED)
+        spoiled = Doubt(Reason.LOST, found=float(share), needed=TENTH)
+        doubts.append(None if certified else spoiled if share > TENTH else small)
+    return np.where(sure, bounds, 0.0), tuple(doubts)
 
 
 def has_mirrors(U: np.ndarray, spans: Spans) -> bool:

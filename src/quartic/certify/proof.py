@@ -19,6 +19,9 @@ measured by.  Then, for each axis:
    ``sqrt(r / m) / 2``, and twice that is added; noise that is not white tilts them further, which shows in the part
    of ``o / S`` that is symmetric, and is added as well; and it may leave several near one direction, with the noise
    beside them, which shows in cross terms with axes that are no sources: the angle at which these atoms are is added.
+   What was lost on the way to the file is such noise, of a covariance that is known (``evidence.lost``): the angle by
+   which it turns an atom is added, and an axis whose signal has lost more than a tenth of its variance is not
+   certified.
 6. *To the atom that is reported* the angle is added.
 
 Several scores and weights are asked in turn, until an axis is certified.  Weights ``exp(-beta ||z||^2)`` factorise over
@@ -45,6 +48,7 @@ from quartic.certify.beyond import Spans, certify_beyond
 from quartic.certify.contrast import Contrast, Figure, Score, cube, measure, offsets, remainder, tanh
 from quartic.certify.doubts import Basis, Doubt, Reason
 from quartic.certify.readings import NEAR, TENTH, Limits, Planes, read
+from quartic.evidence.lost import TENTH as LOST
 from quartic.evidence.parts import Evidence
 from quartic.propose.fixed_point import complete, optimum
 
@@ -172,7 +176,7 @@ def certify(candidates: Candidates, evidence: Evidence) -> Proof:
     if not evidence.units.enough or (candidates.spans is not None and not evidence.of_rows_alone):
         return unproven(candidates.atoms, Reason.SERIAL)
     if candidates.spans is not None:
-        bounds, doubts = certify_beyond(candidates.atoms, candidates.spans)
+        bounds, doubts = certify_beyond(candidates.atoms, candidates.spans, evidence.lost)
         return Proof(candidates.atoms, bounds, doubts, (Basis.SIGNS,) * n, np.zeros((n, n), dtype=bool))
     axes = complete(candidates.atoms, evidence.dim)  # (r, r): what is beside the candidates spans planes with them
     frames = _half_frames(axes, candidates.halves, evidence)
@@ -320,7 +324,8 @@ class _Trial:
         leaning = np.sum(np.where(oblique, np.abs(should_vanish.value) + LIMIT * should_vanish.error, 0.0), axis=1)
         angle_to_nearest = np.arctan(np.sqrt(leaning / np.where(k > 0, k, 1.0)))
         angle = np.arccos(np.sqrt(correlation_from_energy(G))) + to_middle + tilt + angle_to_nearest
-        angle += math.sqrt(self.r / self.evidence.total)
+        angle += math.sqrt(self.r / self.evidence.total) + self.evidence.lost.tilts(self.axes)
+        angle += self.evidence.lost.tilts(self.axes)
         bounds = np.cos(np.minimum(angle, math.pi / 2)) ** 2
         for i in np.flatnonzero(mask & (apart > NEAR)):
             self.doubts[i] = Doubt(Reason.UNSTABLE, found=float(apart[i]), needed=NEAR)
@@ -329,13 +334,16 @@ class _Trial:
     def _told(self, planes: Planes, gaussian: np.ndarray, free: np.ndarray) -> Proof:
         """Bounds without those that something speaks against, and what that is."""
         settled = np.all(planes.settled, axis=1)
-        bounds = np.where(settled, self.bounds, 0.0)
+        lost = self.evidence.lost.of_signals(self.axes)
+        bounds = np.where(settled & (lost <= LOST), self.bounds, 0.0)
         group = in_part(bounds, planes.dependent)
         bounds = np.where(group, 0.0, bounds)
         doubts: list[Doubt | None] = []
         for i, bound in enumerate(bounds):
             if bound > CERTIFIED:
                 doubts.append(None)
+            elif lost[i] > LOST:
+                doubts.append(Doubt(Reason.LOST, found=float(lost[i]), needed=LOST))
             elif gaussian[i]:
                 doubts.append(Doubt(Reason.GAUSSIAN))
             elif np.any(planes.alike[i]):

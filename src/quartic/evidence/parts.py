@@ -8,7 +8,7 @@ enough to be kept by an accumulator (``FourthMoment``), so that a stream is judg
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,7 @@ from scipy.special import lambertw
 from scipy.stats import norm
 
 from quartic._arrays import Array, to_numpy
+from quartic.evidence.lost import Lost
 from quartic.evidence.units import RATE, Kind, Units, named, rows_alone, seen
 from quartic.frame import Frame
 from quartic.halves import row_hash
@@ -44,6 +45,8 @@ class Evidence:
         Effective number of samples that the coordinates were whitened by: these, and others that are not here.
     copies : float
         How often each of them was there.
+    lost : Lost
+        What is known to be lost of the features.
     """
 
     Z: np.ndarray
@@ -51,6 +54,7 @@ class Evidence:
     weights: np.ndarray
     total: int
     copies: float = 1.0
+    lost: Lost = field(default_factory=Lost.nothing)
 
     @classmethod
     def of_rows(
@@ -60,6 +64,7 @@ class Evidence:
         weights: np.ndarray,
         total: int,
         groups: np.ndarray | None = None,
+        lost: Lost | None = None,
         *,
         ordered: bool = True,
     ) -> Evidence:
@@ -82,7 +87,8 @@ class Evidence:
         chance = row_hash(place[order]) / 2.0**64  # bits of their own
         order = order[(chance * np.max(weights, initial=0.0) < weights[order]) & (units.of[order] >= 0)]
         effective = math.ceil(total / copies / units.effect)
-        return cls(Z[order], units.at(order), np.ones(order.shape[0]), effective, copies)
+        lost = Lost.nothing() if lost is None else lost
+        return cls(Z[order], units.at(order), np.ones(order.shape[0]), effective, copies, lost)
 
     @classmethod
     def of(cls, data: Samples, frame: Frame, rows: np.ndarray | None = None, most: int = ROWS) -> Evidence:
@@ -92,7 +98,8 @@ class Evidence:
         share = np.sum(w) ** 2 / max(np.sum(w * w) * w.shape[0], np.finfo(np.float64).tiny)
         total = math.ceil(share * data.count)
         groups = None if data.groups is None else data.groups[rows]
-        return cls.of_rows(data.whitened(rows, frame), rows, w, total, groups, ordered=data.ordered)
+        lost = Lost.of(np.asarray(to_numpy(data.take(rows)), dtype=np.float64), frame)
+        return cls.of_rows(data.whitened(rows, frame), rows, w, total, groups, lost, ordered=data.ordered)
 
     @property
     def half(self) -> np.ndarray:
@@ -127,7 +134,7 @@ class Evidence:
 
     def seen_in(self, Q: np.ndarray) -> Evidence:
         """In the coordinates of orthonormal rows ``Q (k, r)``."""
-        return replace(self, Z=self.Z @ Q.T)
+        return replace(self, Z=self.Z @ Q.T, lost=self.lost.seen_in(Q))
 
     def at(self, rows: np.ndarray | slice) -> Evidence:
         """Some of them, by their places or a mask."""

@@ -1,0 +1,184 @@
+"""What was lost on the way to the file: digits that were rounded, gaps that were filled in, peaks that were cut off.
+
+What is lost of a feature acts as noise of its own on it, of a variance that the file still shows.  In whitened
+coordinates this noise has a covariance ``N``, known beforehand: the directions that vary least have most of it.  An
+axis ``u`` of which it is more than a tenth proves nothing, and others are turned by what ``N`` has off the diagonal.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+
+from quartic.frame import Frame
+
+TENTH = 0.1  # of a signal's variance: more than that lost, and it is not the signal that is seen; by definition
+OFTEN = 5  # times as often as the values next to it: a rail, or one value that fills gaps; arbitrary
+FEWEST = 8  # values of a feature, and samples at one of them, below which nothing is told; arbitrary
+RARELY = 1e-2  # of the samples: a value that is there no more often is no level of a signal; arbitrary
+WHOLE = 1e-2  # of a step: values that are so near to multiples of it are such; arbitrary
+EXACTLY = 1e-6  # standard deviations: a value that is the mean, to rounding
+SAME = 1e-10  # standard deviations: what rounding makes of one value
+ENDS, SURELY, MANY = 0.05, 3.0, 100  # of the range: where squashed features have many samples; standard deviations;
+# values, fewer of which few sources of two values have; arbitrary
+
+
+class Loss(Enum):
+    """What happened to a feature; the value is what is said of it."""
+
+    ROUNDED = "rounded to few digits"
+    FILLED = "filled in where values are missing"
+    CLIPPED = "cut off at a limit"
+    SQUASHED = "squeezed against both ends of the range"
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What features have lost.
+
+    Attributes
+    ----------
+    kinds : tuple of Loss or None
+        The larger loss of each feature.
+    shares : ndarray of shape (d,)
+        Parts of their variances that are lost.
+    G : ndarray of shape (d, r)
+        Its standard deviation times the row of the whitener, so that ``N = G' G``.
+    """
+
+    kinds: tuple[Loss | None, ...]
+    shares: np.ndarray
+    G: np.ndarray
+
+    @classmethod
+    def nothing(cls) -> Lost:
+        """Of features that are not known."""
+        return cls((), np.zeros(0), np.zeros((0, 0)))
+
+    @classmethod
+    def of(cls, Y: np.ndarray, frame: Frame) -> Lost:
+        """From some of the rows ``(m, d)``, as they stand in the file."""
+        m, d = Y.shape
+        if m < FEWEST or frame.dim == 1:  # a single direction is that of its atom, whatever was lost
+            return cls.nothing()
+        variance = np.var(Y, axis=0)
+        found = [_loss(Y[:, f], float(frame.mean[f]), float(variance[f])) for f in range(d)]
+        if squashed(Y):
+            found = [
+                (Loss.SQUASHED, float(v)) if kind is None and v > 0 else (kind, lost)
+                for (kind, lost), v in zip(found, variance, strict=True)
+            ]
+        lost = np.array([value for _, value in found])
+        shares = lost / np.where(variance > 0, variance, 1.0)
+        return cls(tuple(kind for kind, _ in found), shares, np.sqrt(lost)[:, None] * frame.forward)
+
+    def seen_in(self, Q: np.ndarray) -> Lost:
+        """In the coordinates of orthonormal rows ``Q (k, r)``."""
+        return replace(self, G=self.G @ Q.T) if self.kinds else self
+
+    def of_signals(self, U: np.ndarray) -> np.ndarray:
+        """The part of the variance of each signal of unit rows ``U (n, r)`` that is lost, ``(n,)``."""
+        return np.asarray(np.sum((self.G @ U.T) ** 2, axis=0)) if self.kinds else np.zeros(U.shape[0])
+
+    def tilts(self, U: np.ndarray) -> np.ndarray:
+        """Angles ``(n,)`` by which atoms may be off from unit rows ``U (n, r)``.
+
+        Atoms ``B`` in noise of covariance ``N`` have ``B B' = I - N``: beside ``u`` they have at most ``N u``.  Where
+        features have few values noise is not independent of signals: then its standard deviation along ``u`` counts.
+        """
+        if not self.kinds:
+            return np.zeros(U.shape[0])
+        NU = (U @ self.G.T) @ self.G  # (n, r)
+        own = np.sum(NU * U, axis=1)
+        beside = np.sqrt(np.maximum(np.sum(NU * NU, axis=1) - own * own, 0.0))
+        return np.asarray(np.arctan2(beside, np.maximum(1 - own, 0.0)) + np.arcsin(np.sqrt(np.minimum(own, 1.0))))
+
+    def worst(self, u: np.ndarray) -> int:
+        """The feature that most of what a signal ``u (r,)`` has lost comes from."""
+        return int(np.argmax((self.G @ u) ** 2))
+
+
+def _loss(y: np.ndarray, mean: float, variance: float) -> tuple[Loss | None, float]:
+    """What a feature ``y (m,)`` has lost, and the variance of it; ``mean`` is that of all rows."""
+    values, counts = distinct_values(y, SAME * math.sqrt(variance))
+    if values.shape[0] < 2:
+        return None, 0.0
+    step = lattice(values, counts)
+    losses = [
+        (Loss.ROUNDED, step * step / 12),
+        (Loss.FILLED, filled(y, mean, values, counts)),
+        (Loss.CLIPPED, cut_off(values, counts) + cut_off(-values[::-1], counts[::-1])),
+    ]
+    kind, lost = max(losses, key=lambda loss: loss[1])
+    return (kind, min(lost, variance)) if lost > 0 else (None, 0.0)
+
+
+def distinct_values(y: np.ndarray, apart: float) -> tuple[np.ndarray, np.ndarray]:
+    """Values of ``y (m,)`` that are farther apart than rounding makes them, ascending, and how often each is there."""
+    y = np.sort(y)
+    starts = np.flatnonzero(np.diff(y, prepend=-np.inf) > apart)
+    return y[starts], np.diff(np.append(starts, y.shape[0]))
+
+
+def lattice(values: np.ndarray, counts: np.ndarray) -> float:
+    """The step between ascending ``values`` that are all multiples of one; 0 where they are not.
+
+    Where few values hold nearly all samples, those count: of two, and a third that is hardly there, the step is that
+    of the two.
+    """
+    step = float(np.min(np.diff(values)))
+    places = (values - values[0]) / step
+    if np.max(np.abs(places - np.round(places))) > WHOLE:
+        return 0.0
+    many = values[counts > RARELY * np.sum(counts)]
+    return float(np.min(np.diff(many))) if many.shape[0] > 1 else step
+
+
+def filled(y: np.ndarray, mean: float, values: np.ndarray, counts: np.ndarray) -> float:
+    """Variance that is lost where one value, which is the mean or the median of the others, stands for missing ones.
+
+    The value at which a signal is silent is there as often; but it is neither, to the last digits.
+    """
+    most = int(np.argmax(counts))
+    value, count = values[most], int(counts[most])
+    others = y[np.abs(y - value) > EXACTLY * np.std(y)]
+    beside = np.max(np.delete(counts, most))
+    if values.shape[0] < FEWEST or count < FEWEST or count < OFTEN * beside:
+        return 0.0
+    spread = float(np.std(others))
+    middle = np.sort(others)[[(others.shape[0] - 1) // 2, others.shape[0] // 2]]
+    centres = [mean, np.mean(others)] + ([np.mean(middle)] if np.ptp(middle) <= WHOLE * spread else [])
+    near = min(abs(value - centre) for centre in centres)
+    return count / y.shape[0] * spread**2 if near <= EXACTLY * spread else 0.0
+
+
+def cut_off(values: np.ndarray, counts: np.ndarray) -> float:
+    """Variance that is lost beyond the largest of ascending ``values``, if that is a rail.
+
+    Tails fall off exponentially: what lies beyond is as long as what is inside of it.  Nothing lies below a zero.
+    """
+    inside = counts[-1 - FEWEST : -1]
+    rail = int(counts[-1])
+    if values[-1] == 0 or inside.shape[0] < FEWEST or rail < FEWEST or rail < OFTEN * np.max(inside):
+        return 0.0
+    share = rail / int(np.sum(counts))
+    as_many = np.searchsorted(np.cumsum(counts[::-1]), 2 * rail)  # from here on there are as many inside as at the rail
+    length = (values[-1] - values[max(values.shape[0] - 1 - int(as_many), 0)]) / math.log(2)
+    return float(share * 2 * length * length)
+
+
+def squashed(Y: np.ndarray) -> bool:
+    """Whether features ``Y (m, d)`` lie more densely at both ends of their ranges than next to them.
+
+    Tails fall off, and sums of what is bounded do; two or three sources of two values each do not.
+    """
+    low, high = np.min(Y, axis=0), np.max(Y, axis=0)
+    place = (Y - low) / np.where(high > low, high - low, 1.0)
+    surely = True
+    for side in (place, 1 - place):
+        outer, inner = np.sum(side < ENDS), np.sum((side >= ENDS) & (side < 2 * ENDS))
+        surely &= bool(outer - inner > SURELY * math.sqrt(outer + inner))
+    return surely and min(np.unique(y).shape[0] for y in Y.T) >= MANY
