@@ -168,7 +168,7 @@ class TestDegenerate:
     def test_about_as_few_samples_as_features(self, kind, rng, seed, m, gaussian):
         few = rng.standard_normal((m, 10)) if gaussian else nice_samples(m, 10, p=0.5, random_state=seed).samples
         model = kind()
-        with pytest.warns(DecompositionWarning, match="too few samples"):
+        with pytest.warns(DecompositionWarning, match="too few rows"):
             model.fit(few)
         assert not np.any(model.certified_)
         assert 1 <= model.n_components_ <= min(m - 1, 10)

@@ -16,7 +16,8 @@ def counted(count: int, noun: str) -> str:
 
 def called(text: str, noun: str) -> str:
     """What is said of atoms, where they are called otherwise."""
-    return re.sub(r"\batom(?=s?\b)", noun, text)
+    text = re.sub(r"\batom(?=s?\b)", noun, text)
+    return re.sub(r"\bAtom(?=s?\b)", noun.capitalize(), text)
 
 
 def warn(message: str, category: type[Warning]) -> None:

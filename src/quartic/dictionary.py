@@ -8,8 +8,6 @@ does all work on them; what is as small as a dictionary lies on the host, in flo
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -25,17 +23,17 @@ from quartic._arrays import (
     to_numpy,
 )
 from quartic._progress import Progress, Stages
-from quartic._words import counted as named
 from quartic._words import warn
 from quartic.algorithms.certify import is_certified, stability
 from quartic.algorithms.recover import polar
 from quartic.algorithms.refine import pair_moments, sines
 from quartic.algorithms.together import correlations_of_pairs, groups, least_correlation, tau_of_pairs
 from quartic.algorithms.truncate import full_spectrum, spectral_norm
-from quartic.certify import Candidates, Doubt, Spans, certify
+from quartic.certify import Candidates, Reason, Spans, barred, certify
 from quartic.evidence.parts import Evidence
 from quartic.frame import Frame, inverse_root
 from quartic.halves import half_of, row_hash
+from quartic.learn.causes import status_of
 from quartic.learned import Learned, LearningReport
 from quartic.moments import Covariance, FourthMoment
 from quartic.overcomplete import (
@@ -125,14 +123,17 @@ def learn(
     if n > frame.dim:
         more = overcomplete_stage(ladder, n_components, given, rng)
         assert more is not None  # with a number there always are some
-        return assemble_overcomplete(data, frame, more, given, evidence, rng, stages, data.trimmed)
+        return told(
+            assemble_overcomplete(data, frame, more, given, evidence, rng, stages, data.trimmed), frame, evidence
+        )
     spectral = first_look(data, frame, given, evidence, rng, stages)
-    done = spectral.settled or spectral.proof.rest_is_gaussian
+    done = spectral.settled or spectral.proof.rest_is_gaussian or barred(evidence) in (Reason.SERIAL, Reason.LOST)
     if n_components is None and not done and 2 * spectral.proof.count < frame.dim and looks_overcomplete(ladder, rng):
         # More atoms than dimensions, only if so many are certified, and nothing simpler explains the samples.
         more = overcomplete_stage(ladder, None, given, rng)
         if more is not None and more.certified > frame.dim and not more.has_rival:
-            return assemble_overcomplete(data, frame, more, given, evidence, rng, stages, data.trimmed)
+            found = assemble_overcomplete(data, frame, more, given, evidence, rng, stages, data.trimmed)
+            return told(found, frame, evidence)
     if not done or temperature is not None or form != "auto":
         other = spectral_stage(data, frame, given, form, evidence, spectral, rng, stages, temperature)
         spectral = other if temperature is not None or form != "auto" else spectral.better(other)
@@ -149,7 +150,7 @@ def learn(
         pairs = pair_moments(data.part(rows, frame.mean), from_numpy(inside.forward @ refined.W.T, data.like))
     U = refined.atoms @ start  # in the coordinates of the search
     learned = assemble(inside, refined, U, spectral, pairs, known, rng, stages, data.rows, data.trimmed)
-    return best_of(learned, wanted, known)
+    return told(best_of(learned, wanted, known), frame, evidence)
 
 
 @in_own_precision
@@ -175,7 +176,7 @@ def learn_from_moment(
             white = Rewhitened(moment.to_numpy())  # few dimensions: the host will do
             plain = Tempered(white, full_spectrum(white.cumulant()), 0.0, moment.count)
             more = pooled([plain], n, given, rng, given[:0], progress=progress).if_most()
-        return assemble_overcomplete(None, frame, more, given, evidence, rng, stages, trimmed)
+        return told(assemble_overcomplete(None, frame, more, given, evidence, rng, stages, trimmed), frame, evidence)
     with stages("search") as progress:
         searches = list(top_and_window(white, frame.dim, given, rng, progress, halves=True, tight=True))
     halves = tuple(complete(B, frame.dim) for B, _ in searches[0].halves)
@@ -199,7 +200,7 @@ def learn_from_moment(
     U = refined.atoms @ start
     pairs = cumulant_pairs(white.cumulant(), U)
     learned = assemble(inside, refined, U, spectral, pairs, known, rng, stages, moment.count, trimmed)
-    return best_of(learned, n_components, known)
+    return told(best_of(learned, n_components, known), frame, evidence)
 
 
 def frame_for(data: Samples, covariance: Covariance, n: int | None, rng: np.random.Generator) -> Frame:
@@ -249,9 +250,19 @@ def best_of(learned: Learned, n: int | None, known: np.ndarray | None) -> Learne
         doubts=tuple(doubts),
         bases=tuple(learned.bases[i] for i in rows),
         frame=learned.frame.narrowed(axes.T),
-        status=status_of(learned.certificates[rows], doubts, learned.report.trimmed, learned.frame.dim),
         report=report,
     )
+
+
+def told(learned: Learned, frame: Frame, evidence: Evidence) -> Learned:
+    """With its status, from the evidence in the coordinates of a frame."""
+    U = learned.components @ frame.forward
+    U = U / np.maximum(np.linalg.norm(U, axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    status = status_of(
+        U, learned.certificates, learned.doubts, learned.stability, evidence,
+        rows=learned.report.samples, features=learned.components.shape[1], trimmed=learned.report.trimmed,
+    )  # fmt: skip
+    return replace(learned, status=status, report=replace(learned.report, units=str(evidence.units)))
 
 
 def check_count(n_components: int | None, frame: Frame) -> int:
@@ -345,7 +356,6 @@ def assemble(
         timings=stages.seconds,
     )
     proof = proof.at(order)
-    status = status_of(proof.bounds, proof.doubts, trimmed, frame.dim)
     return Learned(
         components=components[order],
         unmixing=unmixing[order],
@@ -361,7 +371,6 @@ def assemble(
         correlations=correlations,
         eps=eps,
         frame=frame,
-        status=status,
         report=report,
     )
 
@@ -450,7 +459,6 @@ def assemble_overcomplete(
         correlations=correlations,
         eps=eps,
         frame=frame,
-        status=status_of(certificates, doubts, trimmed, frame.dim),
         report=report,
         tolerance=tolerance,
         doubts=doubts,
@@ -489,37 +497,6 @@ def uncertainties(refined: Refined, frame: Frame) -> np.ndarray:
         return np.ones(frame.dim)
     pair = [A @ frame.backward for A in refined.halves]
     return sines(*(A / np.linalg.norm(A, axis=1, keepdims=True) for A in pair)) / 2
-
-
-def status_of(certificates: np.ndarray, doubts: Sequence[Doubt | None], trimmed: int, dim: int) -> Status:
-    """What happened, in words, to atoms in ``dim`` dimensions."""
-    n, certified = certificates.shape[0], int(np.sum(is_certified(certificates)))
-    reasons = Counter(doubt.reason for doubt in doubts if doubt is not None)
-    why = f" Why, most often: {max(reasons, key=reasons.__getitem__).value}." if reasons else ""
-    were = "was" if trimmed == 1 else "were"
-    note = f" {named(trimmed, 'sample')} {were} left out, far longer than all others." if trimmed else ""
-    if certified == n:
-        return Status("complete", f"{named(n, 'atom')} found and certified.{note}")
-    if certified == dim < n:
-        return Status(
-            "uncertified",
-            f"{named(n, 'atom')} found, {certified} certified, as many as dimensions.{note}",
-            f"The data may have no more: ask for {certified}, or for no number.",
-        )
-    if 2 * certified < n:
-        return Status(
-            "few-samples",
-            f"{certified} of {named(n, 'atom')} certified: there are too few samples for the spectral stage, "
-            f"or no structure that it sees, and the result is the best of several local optima.{why}{note}",
-            "quartic check, or diagnose, says which: more samples, or fewer components, help in the first case alone. "
-            "If neither, noise is strong where the samples vary least.",
-        )
-    return Status(
-        "uncertified",
-        f"{named(n, 'atom')} found, {certified} certified.{why}{note}",
-        "There may be fewer components: without a number they are counted. Or there are too few samples to certify the "
-        "others; quartic check, or diagnose, says which assumption does not hold.",
-    )
 
 
 def warn_of(status: Status) -> None:

@@ -556,7 +556,7 @@ class SpectralEstimator(
                 "eps": float(data["eps"]),
                 "tolerance": float(data["tolerance"]),
             }
-            status = Status(**text["status"])
+            status = Status(**text["status"] | {"causes": tuple(text["status"].get("causes", ()))})
             # Files of version 0.1 hold no reasons.
             values["doubts"] = tuple(Doubt.restored(plain) for plain in text.get("doubts", ()))
             values["bases"] = tuple(Basis[name] for name in text.get("bases", ()))

@@ -55,6 +55,8 @@ class LearningReport:
         Over all samples, in the refinement.
     timings : dict
         Seconds by stage.
+    units : str
+        What counts as independent: rows, groups of rows, or stretches of them.
     """
 
     samples: int
@@ -77,6 +79,7 @@ class LearningReport:
     refinement: str
     passes: int
     timings: dict[str, float] = field(default_factory=dict)
+    units: str = "rows"
 
     def __str__(self) -> str:
         return self.summary()
@@ -85,6 +88,7 @@ class LearningReport:
         """The figures, one a line."""
         lines = [
             f"samples     {self.samples}" + (f", {self.trimmed} trimmed" if self.trimmed else ""),
+            f"evidence    independent units: {self.units}",
             f"dimension   {self.dim}: {self.frame_reason}",
             f"atoms       {self.rank_reason}",
             f"spectral    {self.subsample} samples, {self.form}: {self.subsample_reason}",
@@ -95,6 +99,9 @@ class LearningReport:
             f"time        {sum(self.timings.values()):.2f} s",
         ]
         return "\n".join(lines)
+
+
+UNTOLD = Status("untold", "What happened is not said yet.")
 
 
 @dataclass(frozen=True)
@@ -147,8 +154,8 @@ class Learned:
     correlations: np.ndarray
     eps: float
     frame: Frame
-    status: Status
     report: LearningReport
+    status: Status = UNTOLD
     tolerance: float = 0.0
     doubts: tuple[Doubt | None, ...] = ()
     bases: tuple[Basis, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -58,12 +58,13 @@ class Status:
     ----------
     code : str
         ``complete``; of a decomposition ``uncertified``, ``incomplete``, ``no-gap``, ``contradiction`` (of an eps that
-        was given) or ``nothing``; of a fitted estimator ``uncertified``, or ``few-samples`` where less than half of the
-        atoms are certified.
+        was given) or ``nothing``; of a fitted estimator the main cause, see ``docs/diagnosis.md``.
     message : str
         What happened, with the figures.
     remedy : str
         What to try; empty when nothing is wrong.
+    causes : tuple of str
+        Codes of all causes that the message names, also of what certificates rest on.
 
     Examples
     --------
@@ -77,6 +78,7 @@ class Status:
     code: str
     message: str
     remedy: str = ""
+    causes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -103,7 +105,7 @@ class Status:
         >>> print(quartic.Status("complete", "5 atoms found.").about("source"))
         5 sources found.
         """
-        return Status(self.code, called(self.message, noun), called(self.remedy, noun))
+        return replace(self, message=called(self.message, noun), remedy=called(self.remedy, noun))
 
 
 @dataclass(frozen=True, repr=False)
@@ -315,9 +317,9 @@ class Decomposition(Reported):
         with readable(path):
             values: dict[str, Any] = {key: data[key] for key in _ARRAYS}
             values |= {key: data[key].item() for key in _SCALARS}
-            status = Status(*(str(part) for part in data["status"]))
+            code, message, remedy = (str(part) for part in data["status"])
             timings = dict(zip(data["stages"].tolist(), data["seconds"].tolist(), strict=True))
-        return cls(**values, status=status, timings=timings)
+        return cls(**values, status=Status(code, message, remedy), timings=timings)
 
 
 _ARRAYS = ("components", "weights", "certificates", "spectrum")

@@ -2,6 +2,6 @@
 
 from quartic.certify.beyond import Spans
 from quartic.certify.doubts import Basis, Doubt, Reason
-from quartic.certify.proof import Candidates, Proof, certify
+from quartic.certify.proof import Candidates, Proof, barred, certify
 
-__all__ = ["Basis", "Candidates", "Doubt", "Proof", "Reason", "Spans", "certify"]
+__all__ = ["Basis", "Candidates", "Doubt", "Proof", "Reason", "Spans", "barred", "certify"]

@@ -73,6 +73,11 @@ class Figure:
         """The mean of two independent ones."""
         return Figure((self.value + other.value) / 2, np.hypot(self.error, other.error) / 2)
 
+    def in_errors(self) -> np.ndarray:
+        """Magnitudes, in standard errors."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.value == 0, 0.0, np.abs(self.value) / self.error)
+
     def surely_beyond(self, size: np.ndarray | float, errors: float) -> np.ndarray:
         """Where the magnitude exceeds ``size`` by so many standard errors."""
         return np.abs(self.value) - errors * self.error > size
@@ -110,9 +115,14 @@ class Contrast:
     dependence: Figure
     skewness: Figure
 
+    @property
+    def sharpness(self) -> np.ndarray:
+        """Kurtosis in the errors that it has if the signal is Gaussian, ``(r,)``."""
+        return Figure(self.kurtosis.value, np.minimum(self.kurtosis.error, self.gaussian)).in_errors()
+
     def sharp(self, errors: float) -> np.ndarray:
-        """Which signals are not Gaussian: kurtosis beyond so many of the errors that it has if they are."""
-        return np.abs(self.kurtosis.value) > errors * np.minimum(self.kurtosis.error, self.gaussian)
+        """Which signals are not Gaussian: kurtosis beyond so many of these errors."""
+        return np.asarray(self.sharpness > errors)
 
     def __and__(self, other: Contrast) -> Contrast:
         """From two independent parts of the samples."""

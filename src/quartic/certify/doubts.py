@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -53,6 +54,19 @@ class Doubt:
     def moved(self, place: Mapping[int, int]) -> Doubt:
         """With the other axis where it is now; without one that is not among them any more."""
         return self if self.other is None else replace(self, other=place.get(self.other))
+
+    @property
+    def times_as_many(self) -> float:
+        """How many times as many samples would settle it, if figures stay as they are; infinite where none would."""
+        if self.found <= 0 or self.needed <= 0:
+            return math.inf
+        if self.reason in (Reason.GAUSSIAN, Reason.NO_AXES):  # standard errors
+            return (self.needed / self.found) ** 2
+        if self.reason is Reason.UNSTABLE:  # angles
+            return (self.found / self.needed) ** 2
+        if self.reason is Reason.INACCURATE:  # squared cosines
+            return (math.acos(math.sqrt(min(self.found, 1.0))) / math.acos(math.sqrt(self.needed))) ** 2
+        return math.inf
 
     def plain(self) -> list[Any]:
         """As a file holds it; ``Doubt.restored`` is the way back."""

@@ -168,12 +168,22 @@ def unproven(U: np.ndarray, reason: Reason) -> Proof:
     return Proof(U, np.zeros(n), (Doubt(reason),) * n, (Basis.INDEPENDENCE,) * n, none)
 
 
+def barred(evidence: Evidence) -> Reason | None:
+    """Why nothing could be certified, whatever the candidates are; None where something could."""
+    if not evidence.enough:
+        return Reason.FEW_SAMPLES if evidence.Z.shape[0] else Reason.NO_SAMPLES
+    if not evidence.units.enough:
+        return Reason.SERIAL
+    return Reason.LOST if evidence.lost.everywhere > LOST else None
+
+
 def certify(candidates: Candidates, evidence: Evidence) -> Proof:
     """Certificates of candidates ``(n, r)``, however they were found, and reasons where there is none."""
     n = candidates.atoms.shape[0]
-    if n == 0 or not evidence.enough:
-        return unproven(candidates.atoms, Reason.FEW_SAMPLES if evidence.Z.shape[0] else Reason.NO_SAMPLES)
-    if not evidence.units.enough or (candidates.spans is not None and not evidence.of_rows_alone):
+    reason = barred(evidence)
+    if n == 0 or reason is not None:
+        return unproven(candidates.atoms, reason or Reason.FEW_SAMPLES)
+    if candidates.spans is not None and not evidence.of_rows_alone:
         return unproven(candidates.atoms, Reason.SERIAL)
     if candidates.spans is not None:
         bounds, doubts = certify_beyond(candidates.atoms, candidates.spans, evidence.lost)
@@ -215,6 +225,7 @@ class _Trial:
         self.limits = Limits.of(self.r, len(RUNGS) + len(LOCAL))
         self.other = ~np.eye(self.r, dtype=bool)
         self.bounds = np.zeros(self.r)
+        self.sharpest, self.stiffest = np.zeros(self.r), np.zeros(self.r)  # the largest figures, in standard errors
         self.doubts: list[Doubt | None] = [None] * self.r
 
     def proof(self) -> Proof:
@@ -278,10 +289,11 @@ class _Trial:
 
     def _gates(self, contrast: Contrast) -> tuple[np.ndarray, np.ndarray]:
         """Whose signal is not Gaussian, and whose planes all have axes."""
-        fourth, second = contrast.harmonics
-        stiff = fourth.surely_beyond(0.0, self.limits.plane) | second.surely_beyond(0.0, self.limits.plane)
-        stiff |= ~self.other
-        return contrast.sharp(self.limits.axis), np.all(stiff, axis=1)
+        axes = np.max([harmonic.in_errors() for harmonic in contrast.harmonics], axis=0)
+        stiff = np.min(np.where(self.other, axes, np.inf), axis=1, initial=np.inf)
+        sharp = contrast.sharpness
+        self.sharpest, self.stiffest = np.maximum(self.sharpest, sharp), np.maximum(self.stiffest, stiff)
+        return sharp > self.limits.axis, stiff > self.limits.plane
 
     def _raise(
         self,
@@ -345,11 +357,12 @@ class _Trial:
             elif lost[i] > LOST:
                 doubts.append(Doubt(Reason.LOST, found=float(lost[i]), needed=LOST))
             elif gaussian[i]:
-                doubts.append(Doubt(Reason.GAUSSIAN))
+                doubts.append(Doubt(Reason.GAUSSIAN, found=float(self.sharpest[i]), needed=self.limits.axis))
             elif np.any(planes.alike[i]):
                 doubts.append(Doubt(Reason.ALIKE, other=int(np.argmax(planes.alike[i]))))
             elif free[i]:
-                doubts.append(Doubt(Reason.NO_AXES, other=_least(planes.settled[i], planes.ratio[i], i)))
+                other = _least(planes.settled[i], planes.ratio[i], i)
+                doubts.append(Doubt(Reason.NO_AXES, other, float(self.stiffest[i]), self.limits.plane))
             elif self.bounds[i] == 0 and self.doubts[i] is not None:
                 doubts.append(self.doubts[i])
             elif not settled[i]:

@@ -21,6 +21,7 @@ FEWEST = 8  # values of a feature, and samples at one of them, below which nothi
 RARELY = 1e-2  # of the samples: a value that is there no more often is no level of a signal; arbitrary
 WHOLE = 1e-2  # of a step: values that are so near to multiples of it are such; arbitrary
 EXACTLY = 1e-6  # standard deviations: a value that is the mean, to rounding
+CORE, SPIKES = (0.15, 0.85), 2.0  # quantiles of most samples; times the second largest tail; arbitrary
 SAME = 1e-10  # standard deviations: what rounding makes of one value
 ENDS, SURELY, MANY = 0.05, 3.0, 100  # of the range: where squashed features have many samples; standard deviations;
 # values, fewer of which few sources of two values have; arbitrary
@@ -47,11 +48,14 @@ class Lost:
         Parts of their variances that are lost.
     G : ndarray of shape (d, r)
         Its standard deviation times the row of the whitener, so that ``N = G' G``.
+    gross : int or None
+        The one feature with spikes that the others do not show.
     """
 
     kinds: tuple[Loss | None, ...]
     shares: np.ndarray
     G: np.ndarray
+    gross: int | None = None
 
     @classmethod
     def nothing(cls) -> Lost:
@@ -73,11 +77,18 @@ class Lost:
             ]
         lost = np.array([value for _, value in found])
         shares = lost / np.where(variance > 0, variance, 1.0)
-        return cls(tuple(kind for kind, _ in found), shares, np.sqrt(lost)[:, None] * frame.forward)
+        kinds = tuple(kind for kind, _ in found)
+        return cls(kinds, shares, np.sqrt(lost)[:, None] * frame.forward, gross_sensor(Y))
 
     def seen_in(self, Q: np.ndarray) -> Lost:
         """In the coordinates of orthonormal rows ``Q (k, r)``."""
         return replace(self, G=self.G @ Q.T) if self.kinds else self
+
+    @property
+    def everywhere(self) -> float:
+        """The part of the variance that is lost in every direction, at least."""
+        r = self.G.shape[1]
+        return float(np.linalg.eigvalsh(self.G.T @ self.G)[0]) if self.kinds and r else 0.0
 
     def of_signals(self, U: np.ndarray) -> np.ndarray:
         """The part of the variance of each signal of unit rows ``U (n, r)`` that is lost, ``(n,)``."""
@@ -182,3 +193,14 @@ def squashed(Y: np.ndarray) -> bool:
         outer, inner = np.sum(side < ENDS), np.sum((side >= ENDS) & (side < 2 * ENDS))
         surely &= bool(outer - inner > SURELY * math.sqrt(outer + inner))
     return surely and min(np.unique(y).shape[0] for y in Y.T) >= MANY
+
+
+def gross_sensor(Y: np.ndarray) -> int | None:
+    """The feature of ``Y (m, d)`` whose spread is far larger than most of its samples say, if it is the only one."""
+    low, high = np.quantile(Y, CORE, axis=0)
+    spread, core = np.std(Y, axis=0), high - low
+    if Y.shape[1] < 2 or np.any(core == 0):
+        return None
+    tails = spread / core
+    largest, second = np.argsort(-tails)[:2]
+    return int(largest) if tails[largest] > SPIKES * tails[second] else None

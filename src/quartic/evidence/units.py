@@ -115,17 +115,17 @@ def named(groups: np.ndarray, Z: np.ndarray, index: np.ndarray) -> Units:
 
 
 def seen(Z: np.ndarray, index: np.ndarray) -> Units:
-    """Rows, or stretches of them, by what whitened samples ``Z (m, r)`` at places ``index (m,)`` show."""
+    """Rows, or stretches of them, by what whitened samples ``Z (m, r)`` at places ``index (m,)`` show.
+
+    Of rows that are some of all, successive ones are those of them: what is between need not be here.
+    """
     m = Z.shape[0]
     if m < 2 * STRETCHES:
         return rows_alone(index)
     order = np.argsort(index, kind="stable")
     features = _features(Z[order])
     k = features.shape[1]
-    at = index - index[order[0]]
-    span = int(at[order[-1]]) + 1
-    length = max(1, span // m)
-    sums, lengths, found, spread = _sums(features, at[order] // length), [], [], []
+    length, sums, lengths, found, spread = 1, features, [], [], []
     while sums.shape[0] >= STRETCHES:
         lengths.append(length)
         found.append(_correlation(sums))
@@ -141,12 +141,13 @@ def seen(Z: np.ndarray, index: np.ndarray) -> Units:
         few = min(STRETCHES - 1, max(1, round(EDGE * m / effect)))
         return replace(rows_alone(index, worst), kind=Kind.STRETCHES, count=few, needed=STRETCHES, effect=effect)
     length = lengths[int(np.flatnonzero(dependent)[-1]) + 1 if np.any(dependent) else 0]
-    length = min(max(length, span // MOST), span // STRETCHES)
-    unit = np.where(at % length < EDGE * length, -1, at // length)
-    apart = np.zeros(m, dtype=bool)
-    apart[order[:: math.ceil(effect)]] = True
-    count = -(-span // length)
-    return Units(Kind.STRETCHES, unit, unit % 2, apart, count, STRETCHES, length, effect, worst)
+    length = min(max(length, m // MOST), m // STRETCHES)
+    place = np.empty(m, dtype=np.intp)
+    place[order] = np.arange(m)
+    unit = np.where(place % length < EDGE * length, -1, place // length)
+    apart = place % math.ceil(effect) == 0
+    every = round((int(index[order[-1]]) - int(index[order[0]]) + 1) / m)  # rows of the data for one of these
+    return Units(Kind.STRETCHES, unit, unit % 2, apart, -(-m // length), STRETCHES, length * every, effect, worst)
 
 
 def _features(Z: np.ndarray) -> np.ndarray:
@@ -159,11 +160,6 @@ def _effect(of_sums: np.ndarray, features: np.ndarray) -> float:
     """How many times larger the squares of sums over units are than those of independent rows, at most of features."""
     own = np.maximum(np.sum(features * features, axis=0), np.finfo(np.float64).tiny)
     return float(max(1.0, np.max(of_sums / own)))
-
-
-def _sums(features: np.ndarray, stretch: np.ndarray) -> np.ndarray:
-    """Over the rows of each stretch that has some; ``stretch (m,)`` ascends."""
-    return np.add.reduceat(features, np.flatnonzero(np.diff(stretch, prepend=-1)), axis=0)
 
 
 def _correlation(sums: np.ndarray) -> np.ndarray:

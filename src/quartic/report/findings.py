@@ -14,6 +14,7 @@ from quartic._arrays import packed_dim, to_numpy
 from quartic._words import counted
 from quartic.algorithms.certify import is_certified
 from quartic.certify import Basis
+from quartic.learn.causes import Cause
 from quartic.learned import Learned
 from quartic.metrics import Match, match
 from quartic.result import Decomposition, Status
@@ -21,12 +22,11 @@ from quartic.result import Decomposition, Status
 VERDICTS = {  # of each code of a status, for a reader in a hurry
     "complete": "Everything was found and certified",
     "uncertified": "Found, but not everything is certified",
-    "few-samples": "Too few samples, or no structure in them",
     "incomplete": "Components are missing",
     "no-gap": "How many components there are is not clear",
     "contradiction": "The error bound that was given does not hold",
     "nothing": "Nothing was found",
-}
+} | {cause.code: cause.title for cause in Cause}
 LARGEST = 3  # entries of a component that a table names
 COARSE = 0.3  # sine of an angle: a certified atom that may be further off deserves a word; arbitrary
 NAMED = 12  # components that a note names one by one; arbitrary

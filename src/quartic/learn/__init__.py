@@ -1,0 +1,1 @@
+"""From samples to atoms: what a fit is made of."""

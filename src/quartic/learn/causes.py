@@ -1,0 +1,308 @@
+"""Why a fit certifies what it certifies: one enum of causes, each with what happened and what to do.
+
+What is known comes from the proof (why each atom is not certified) and from the evidence (which rows are independent,
+what features have lost).  What concerns the rows or the features is said in any case; of the reasons of atoms the one
+that is met most often.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from quartic._words import counted
+from quartic.algorithms.assume import skewness
+from quartic.algorithms.certify import CERTIFIED, is_certified
+from quartic.certify.doubts import Doubt, Reason
+from quartic.evidence.lost import TENTH, Loss
+from quartic.evidence.parts import FEW, Evidence
+from quartic.evidence.units import Kind
+from quartic.result import Status
+
+MORE = "quartic check, or diagnose, says more."
+NAMED = 8  # features and atoms that are named
+MANY = 4.0  # times as many rows: a figure that more would still not settle is not for want of rows; by definition
+SKEWED, SURELY = 0.5, 5.0  # skewness that matters, and standard errors
+SEEN = 0.01  # of a signal's variance: less that is lost is not worth a word; arbitrary
+
+
+class Cause(Enum):
+    """Why atoms are not certified, or what their certificates rest on.
+
+    A code, a title, what happened, and what to do.
+    """
+
+    TRANSPOSED = (
+        "transposed",
+        "The samples may be in columns",
+        "There are fewer rows than columns ({rows} and {features}).",
+        "Are the samples in columns? Then transpose them, with .T in NumPy or pandas.",
+    )
+    SERIAL = (
+        "serial",
+        "Rows depend on each other",
+        "Rows depend on the rows before them: {units}.",
+        "Record for longer, take differences of slow signals, or name the rows that belong together with groups=. "
+        "If the order of rows means nothing, say rows='exchangeable'.",
+    )
+    GROUPS = (
+        "few-groups",
+        "Too few groups of rows",
+        "There are {units}.",
+        "Take more groups: subjects, sessions or images.",
+    )
+    REPEATED_ROWS = (
+        "repeated-rows",
+        "Rows are repeated",
+        "Rows are repeated, {copies:.3g} times each: they count once.",
+        "Leave the copies out.",
+    )
+    ROUNDED = (
+        "rounded",
+        "Too few digits",
+        "{features} few digits: rounding is up to {share:.2g} of the variance of a signal, {needed:.2g} is allowed.",
+        "Store more digits. Of large values subtract the mean before you store them.",
+    )
+    FILLED = (
+        "filled",
+        "Missing values were filled in",
+        "{features} one value in place of missing ones: up to {share:.2g} of the variance of a signal is lost, "
+        "{needed:.2g} is allowed.",
+        "Leave out the rows, or the features, in which values are missing.",
+    )
+    CLIPPED = (
+        "clipped",
+        "Values are cut off",
+        "{features} values cut off at a limit: about {share:.2g} of the variance of a signal is lost, {needed:.2g} is "
+        "allowed.",
+        "Record with a larger range, or leave out the rows at the limit.",
+    )
+    SQUASHED = (
+        "squashed",
+        "Values are squeezed",
+        "{features} values squeezed against both ends of the range, as by a sigmoid: they are no sums of sources.",
+        "Use the values from before they were squeezed, or undo it.",
+    )
+    GROSS = (
+        "gross-sensor",
+        "One feature has spikes",
+        "Feature {feature} has spikes far larger than all others.",
+        "Look at that sensor: leave it out, or the rows with spikes.",
+    )
+    NO_SAMPLES = (
+        "no-samples",
+        "No samples to prove anything with",
+        "The moments come from a file without samples to prove anything with.",
+        "Accumulate the moments again with this version.",
+    )
+    FEW_ROWS = (
+        "few-samples",
+        "Too few rows",
+        "There are too few rows: {rows}, about {wanted} would do for half of the atoms that are not certified.",
+        "Collect about {wanted} rows, or ask for fewer components.",
+    )
+    NO_STRUCTURE = (
+        "no-structure",
+        "No direction stands out",
+        "No direction stands out: {count} of {atoms} may be Gaussian noise.",
+        "Denoise or filter, look at increments or other features, or take far more samples.",
+    )
+    GAUSSIAN = (
+        "gaussian",
+        "Gaussian directions",
+        "{atoms} may be Gaussian noise.",
+        "Ask for {others}. No method tells Gaussian directions apart.",
+    )
+    NO_AXES = (
+        "no-axes",
+        "Planes without axes",
+        "{atoms} lie in planes that look the same in all directions.",
+        "Take each plane as a whole: it has no axes.",
+    )
+    SKEWED = (
+        "skewed",
+        "Skewed sources that depend on each other",
+        "{atoms} are skewed and depend on each other, so that signs do not tell them apart.",
+        "Take differences of rows that are independent of each other.",
+    )
+    TWO_READINGS = (
+        "two-readings",
+        "Two readings",
+        "{atoms} have two readings: other axes explain the samples as well.",
+        "Take the group as a whole. Rows in which few of its atoms are active would decide; more of them may.",
+    )
+    MORE_THAN_DIMENSIONS = (
+        "more-than-dimensions",
+        "More atoms than are certified",
+        "As many atoms are certified as there are dimensions.",
+        "The data may have no more: ask for {others}, or for no number.",
+    )
+    NOT_PROVEN = (
+        "not-proven",
+        "Found, but not everything is proven",
+        "{atoms} return in both halves of the samples, but are not proven.",
+        "More rows may prove them. Compare them with those of another recording.",
+    )
+
+    @property
+    def code(self) -> str:
+        """In a word."""
+        return str(self.value[0])
+
+    @property
+    def title(self) -> str:
+        """For a reader in a hurry."""
+        return str(self.value[1])
+
+
+OF_FEATURES = {
+    Loss.ROUNDED: Cause.ROUNDED, Loss.FILLED: Cause.FILLED, Loss.CLIPPED: Cause.CLIPPED, Loss.SQUASHED: Cause.SQUASHED,
+}  # fmt: skip
+PLAIN = {
+    Reason.NO_SAMPLES: Cause.NO_SAMPLES, Reason.FEW_SAMPLES: Cause.FEW_ROWS, Reason.ALIKE: Cause.NO_AXES,
+    Reason.RIVAL: Cause.TWO_READINGS, Reason.GROUP: Cause.TWO_READINGS, Reason.CONTRADICTED: Cause.TWO_READINGS,
+    Reason.SERIAL: Cause.SERIAL,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Said:
+    """A cause with its figures."""
+
+    cause: Cause
+    happened: str
+    remedy: str
+
+
+def status_of(
+    U: np.ndarray,
+    certificates: np.ndarray,
+    doubts: Sequence[Doubt | None],
+    stability: np.ndarray,
+    evidence: Evidence,
+    *,
+    rows: int,
+    features: int,
+    trimmed: int,
+) -> Status:
+    """What happened to atoms ``U (n, r)``, in whitened coordinates and in the order of the result."""
+    n, certified = certificates.shape[0], int(np.sum(is_certified(certificates)))
+    about = of_rows(evidence, rows, features) + of_features(evidence, U)
+    found = f"{counted(n, 'atom')} found and certified." if certified == n else f"{certified} of {n} atoms certified."
+    if 2 * certified < n and len(stability):
+        again = int(np.sum(stability > CERTIFIED))
+        found += f" {again} of {n} return in both halves of the samples."
+    why = [] if certified == n else of_atoms(U, certificates, doubts, stability, evidence, rows)
+    if trimmed:
+        were = "was" if trimmed == 1 else "were"
+        found += f" {counted(trimmed, 'sample')} {were} left out, far longer than all others."
+    said = list({one.cause: one for one in [*about, *why]}.values())
+    message = " ".join([found, *(one.happened for one in said)])
+    if certified == n:
+        return Status("complete", message, "", tuple(one.cause.code for one in said))
+    # What concerns all rows comes first; what is certified all the same is no cause.
+    grave = [one for one in about if certified == 0 or one.cause not in (Cause.SERIAL, Cause.REPEATED_ROWS)]
+    main = next(iter([*grave, *why, *about]))
+    return Status(main.cause.code, message, f"{main.remedy} {MORE}", tuple(one.cause.code for one in said))
+
+
+def say(cause: Cause, **figures: object) -> Said:
+    """With its figures."""
+    _, _, happened, remedy = cause.value
+    return Said(cause, happened.format(**figures), remedy.format(**figures))
+
+
+def of_rows(evidence: Evidence, rows: int, features: int) -> list[Said]:
+    """What is known of the rows."""
+    said, units = [], evidence.units
+    if rows < features:
+        said.append(say(Cause.TRANSPOSED, rows=rows, features=features))
+    if units.kind is Kind.STRETCHES:
+        rest = f"certificates rest on {units}" if units.enough else f"there are {units}"
+        said.append(say(Cause.SERIAL, units=rest))
+    if units.kind is Kind.GROUPS and not units.enough:
+        said.append(say(Cause.GROUPS, units=units))
+    if evidence.copies > 1:
+        said.append(say(Cause.REPEATED_ROWS, copies=evidence.copies))
+    return said
+
+
+def of_features(evidence: Evidence, U: np.ndarray) -> list[Said]:
+    """What is known of the features."""
+    lost, said = evidence.lost, []
+    shares = lost.of_signals(U) if evidence.dim else np.zeros(0)
+    share = float(np.max(shares, initial=0.0))
+    if share > SEEN:
+        kinds = Counter(kind for kind, part in zip(lost.kinds, lost.shares, strict=True) if kind and part > 0)
+        kind = lost.kinds[lost.worst(U[int(np.argmax(shares))])] or max(kinds, key=kinds.__getitem__)
+        places = [f for f, one in enumerate(lost.kinds) if one is kind]
+        named = ", ".join(map(str, places[:NAMED])) + (", ..." if len(places) > NAMED else "")
+        which = f"All {len(places)} features have" if len(places) == len(lost.kinds) > 1 else (
+            f"Feature {named} has" if len(places) == 1 else f"Features {named} have")  # fmt: skip
+        said.append(say(OF_FEATURES[kind], features=which, share=min(share, 1.0), needed=TENTH))
+    if lost.gross is not None:
+        said.append(say(Cause.GROSS, feature=lost.gross))
+    return said
+
+
+def of_atoms(
+    U: np.ndarray,
+    certificates: np.ndarray,
+    doubts: Sequence[Doubt | None],
+    stability: np.ndarray,
+    evidence: Evidence,
+    rows: int,
+) -> list[Said]:
+    """Why atoms are not certified, the reason that is met most often first."""
+    n, r = U.shape[0], evidence.dim
+    certified = int(np.sum(is_certified(certificates)))
+    if certified == r < n:
+        return [say(Cause.MORE_THAN_DIMENSIONS, others=certified)]
+    skewed = np.zeros(n, dtype=bool)
+    if evidence.Z.shape[0] and n <= r:
+        S = evidence.Z @ U.T
+        values, scores = skewness(S / np.sqrt(np.mean(S * S, axis=0)))
+        skewed = (np.abs(values) > SKEWED) & (np.abs(scores) > SURELY)
+    atoms: dict[Cause, list[int]] = {}
+    factors = []
+    for i, doubt in enumerate(doubts):
+        if doubt is None:
+            continue
+        cause = PLAIN.get(doubt.reason)
+        if cause is None and doubt.reason is not Reason.LOST:
+            factor = doubt.times_as_many
+            few = factor <= MANY
+            if few:
+                factors.append(factor)
+            cause = Cause.FEW_ROWS if few else (
+                Cause.GAUSSIAN if doubt.reason in (Reason.GAUSSIAN, Reason.NO_AXES) else Cause.NOT_PROVEN)  # fmt: skip
+        if cause is Cause.TWO_READINGS and skewed[i]:
+            cause = Cause.SKEWED
+        if cause is not None:
+            atoms.setdefault(cause, []).append(i)
+    said = []
+    for cause, places in sorted(atoms.items(), key=lambda item: -len(item[1])):
+        named = ", ".join(map(str, places[:NAMED])) + (", ..." if len(places) > NAMED else "")
+        which = f"Atom {named}" if len(places) == 1 else f"Atoms {named}"
+        if cause is Cause.FEW_ROWS:
+            wanted = rows * float(np.median(factors)) if factors else max(2 * FEW * r, rows) * 2
+            said.append(say(cause, rows=f"{rows:,}", wanted=f"{rounded(wanted):,}"))
+        elif cause is Cause.GAUSSIAN and certified == 0:
+            said.append(say(Cause.NO_STRUCTURE, count=len(places), atoms=counted(n, "atom")))
+        elif cause is Cause.GAUSSIAN:
+            said.append(say(cause, atoms=which, others=counted(n - len(places), "component")))
+        elif cause is Cause.NOT_PROVEN:
+            again = sum(bool(stability[i] > CERTIFIED) for i in places)
+            said.append(say(cause, atoms=f"{again} of the other {counted(len(places), 'atom')}"))
+        elif cause is not Cause.SERIAL:  # of the rows that is said already
+            said.append(say(cause, atoms=which))
+    return said
+
+
+def rounded(count: float) -> int:
+    """To two digits."""
+    return int(float(f"{count:.1e}"))
