@@ -169,7 +169,7 @@ def certify(candidates: Candidates, evidence: Evidence) -> Proof:
     n = candidates.atoms.shape[0]
     if n == 0 or not evidence.enough:
         return unproven(candidates.atoms, Reason.FEW_SAMPLES if evidence.Z.shape[0] else Reason.NO_SAMPLES)
-    if not evidence.units.enough or (candidates.spans is not None and not evidence.of_rows_alone):
+    if not evidence.units.enough or (candidates.spans is not None and not evidence.halves_by_hash):
         return unproven(candidates.atoms, Reason.SERIAL)
     if candidates.spans is not None:
         bounds, doubts = certify_beyond(candidates.atoms, candidates.spans)
