@@ -613,9 +613,13 @@ def _aligned(name: str, given: Any, starts: np.ndarray) -> list[Any]:
     """Weights, or labels of groups, cut as the samples are."""
     import dask.array as da
 
-    x = given.to_dask_array(lengths=True) if hasattr(given, "to_dask_array") else given
-    if not isinstance(x, da.Array):
-        x = da.from_array(labels_of(x) if name == "groups" else np.asarray(x, dtype=np.float64))
+    x = given
+    if hasattr(given, "to_dask_array"):
+        # Of labels as objects: Dask has no arrays of text.
+        column = given.astype(object) if name == "groups" else given
+        x = column.to_dask_array(lengths=True)
+    elif not isinstance(given, da.Array):
+        x = da.from_array(labels_of(given) if name == "groups" else np.asarray(given, dtype=np.float64))
     if x.shape != (starts[-1],):
         what = "labels" if name == "groups" else "weights"
         raise ValueError(f"{name} must hold {starts[-1]} {what}; got shape {x.shape}.")

@@ -167,9 +167,13 @@ def unproven(U: np.ndarray, reason: Reason) -> Proof:
 def certify(candidates: Candidates, evidence: Evidence) -> Proof:
     """Certificates of candidates ``(n, r)``, however they were found, and reasons where there is none."""
     n = candidates.atoms.shape[0]
-    if n == 0 or not evidence.enough:
-        return unproven(candidates.atoms, Reason.FEW_SAMPLES if evidence.Z.shape[0] else Reason.NO_SAMPLES)
-    if not evidence.units.enough or (candidates.spans is not None and not evidence.halves_by_hash):
+    if n == 0 or evidence.Z.shape[0] == 0:
+        return unproven(candidates.atoms, Reason.NO_SAMPLES)
+    if not evidence.units.enough:
+        return unproven(candidates.atoms, Reason.SERIAL)
+    if not evidence.enough:
+        return unproven(candidates.atoms, Reason.FEW_SAMPLES)
+    if candidates.spans is not None and not evidence.halves_by_hash:
         return unproven(candidates.atoms, Reason.SERIAL)
     if candidates.spans is not None:
         bounds, doubts = certify_beyond(candidates.atoms, candidates.spans)
