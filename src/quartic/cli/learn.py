@@ -158,8 +158,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _fit(model: Model, arguments: argparse.Namespace, given: str, said: list[str]) -> list[str]:
     """Fit to what was ``given``, and look at it in passing; a line on the header of a text file, where there is one."""
-    named = {"n_components": "--components", "temperature": "--temperature", "checkpoint": "--checkpoint"}
-    named |= {"groups": "--groups"}
+    named = {name: f"--{name}" for name in ("temperature", "groups", "checkpoint")} | {"n_components": "--components"}
     with bad_input(given, **named), progress(STAGES, said) as show:
         if arguments.from_moments is not None:
             model.fit_moment(load(arguments.from_moments, FourthMoment))
