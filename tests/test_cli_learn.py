@@ -257,7 +257,7 @@ def test_no_array_is_copied_that_need_not_be(run, file, monkeypatch):
     monkeypatch.setattr(
         quartic.SpectralDictionaryLearning,
         "fit",
-        lambda self, X: seen.append(X) or self.stop,  # the work ends here
+        lambda self, X, **options: seen.append(X) or self.stop,  # the work ends here
     )
     with pytest.raises(AttributeError, match="stop"):
         run("learn", file)
@@ -292,9 +292,9 @@ def test_gross_samples_are_mentioned(run, tmp_path):
 def test_any_warning_is_one_line(run, file, monkeypatch):
     real = quartic.SpectralDictionaryLearning.fit
 
-    def fit(self, X):
+    def fit(self, X, **options):
         warnings.warn("strange\nindeed", RuntimeWarning, stacklevel=1)
-        return real(self, X)
+        return real(self, X, **options)
 
     monkeypatch.setattr(quartic.SpectralDictionaryLearning, "fit", fit)
     code, _, err = run("learn", file)

@@ -399,9 +399,9 @@ def test_a_run_without_a_proof_writes_its_page_too(run, tmp_path, no_figures):
 def test_warnings_of_the_work_are_on_the_page(run, file, tmp_path, monkeypatch, no_figures):
     real = quartic.SpectralDictionaryLearning.fit
 
-    def fit(self, X):
+    def fit(self, X, **options):
         warnings.warn("strange indeed", RuntimeWarning, stacklevel=1)
-        return real(self, X)
+        return real(self, X, **options)
 
     monkeypatch.setattr(quartic.SpectralDictionaryLearning, "fit", fit)
     run("learn", file, "--report", tmp_path / "r.html")

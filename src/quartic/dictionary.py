@@ -110,9 +110,8 @@ def learn(
     if not refine:
         with stages("moment"):
             moment = data.fourth_moment(frame)
-        evidence = Rewhitened(moment).evidence_of(data.groups, ordered=data.ordered)
         return learn_from_moment(
-            moment, n_components, known=known, evidence=evidence, rng=rng, stages=stages, trimmed=data.trimmed
+            moment, n_components, known=known, ordered=data.ordered, rng=rng, stages=stages, trimmed=data.trimmed
         )
 
     n = check_count(n_components, frame)
@@ -159,7 +158,7 @@ def learn_from_moment(
     n_components: int | None = None,
     *,
     known: np.ndarray | None = None,
-    evidence: Evidence | None = None,
+    ordered: bool = True,
     rng: np.random.Generator,
     stages: Stages | None = None,
     trimmed: int = 0,
@@ -170,7 +169,7 @@ def learn_from_moment(
     frame = white.frame
     n = check_count(n_components, frame)
     given = known_rows(known, frame, n)
-    evidence = white.evidence_of() if evidence is None else evidence
+    evidence = white.evidence(ordered=ordered)
     if n > frame.dim:
         with stages("search") as progress:
             white = Rewhitened(moment.to_numpy())  # few dimensions: the host will do
@@ -218,7 +217,7 @@ def frame_for(data: Samples, covariance: Covariance, n: int | None, rng: np.rand
     rows = data.about(MOST_ROWS)
     w = data.weight(rows)
     Z = to_numpy(data.whitened(rows, whole))
-    moment = ImplicitMoment(Z.astype(np.float32), half_of(row_hash(rows)), w)
+    moment = ImplicitMoment(Z.astype(np.float32), half_of(row_hash(data.keys(rows))), w)
     q = beside.shape[1]
     some = np.linalg.qr(beside @ rng.standard_normal((q, min(q, DIRECTIONS))))[0]
     # The first sees many weak signals; the second those that are in part what is kept, also where a kurtosis vanishes.

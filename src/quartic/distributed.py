@@ -15,7 +15,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, wraps
 from itertools import chain
 from typing import Any, TypeVar
@@ -27,6 +27,7 @@ from quartic import __version__
 from quartic._arrays import Array, array_namespace, from_numpy, is_array_api_obj, moved, take_rows, to_numpy
 from quartic._checkpoint import EVERY, Checkpoint, digest
 from quartic.algorithms.refine import ClippedScore, Pass, Signals, Statistics
+from quartic.evidence.groups import codes_of, labels_of, split_off
 from quartic.frame import Frame
 from quartic.moments import Covariance, FourthMoment
 from quartic.passes import (
@@ -121,9 +122,9 @@ def _on_chunk(method: Method, model: Any, width: int, rows: Array) -> Array:
         return method(model, rows)
 
 
-def summed(like: Accumulator, X: Any, sample_weight: Any, index: Any) -> Accumulator:
+def summed(like: Accumulator, X: Any, sample_weight: Any, index: Any, groups: Any = None) -> Accumulator:
     """An accumulator of the same kind with the samples of a Dask collection, from ``index`` on."""
-    data = collected(X, sample_weight)
+    data = collected(X, sample_weight, groups)
     try:
         first = like.rows if index is None else operator.index(index)
     except TypeError:
@@ -139,12 +140,13 @@ def summed(like: Accumulator, X: Any, sample_weight: Any, index: Any) -> Accumul
     return covariance
 
 
-def collected(X: Any, sample_weight: Any) -> Collection:
-    """A Dask collection, or a :class:`Collection`, which has its own weights."""
+def collected(X: Any, sample_weight: Any, groups: Any = None) -> Collection:
+    """A Dask collection, or a :class:`Collection`, which has its own weights and groups."""
     if not isinstance(X, Collection):
-        return Collection(X, sample_weight)
-    if sample_weight is not None:
-        raise ValueError("sample_weight must be given to the Collection that holds the samples.")
+        return Collection(X, sample_weight, groups=groups)
+    for name, given in (("sample_weight", sample_weight), ("groups", groups)):
+        if given is not None:
+            raise ValueError(f"{name} must be given to the Collection that holds the samples.")
     return X
 
 
@@ -174,6 +176,9 @@ class Collection(Samples):
         Chunks of rows, of any size; row counts that are not known are counted in a pass of their own.
     sample_weight : dask array or array-like of shape (m,), optional
         A weight of 2 counts a sample twice, a weight of 0 leaves it out.
+    groups : dask array or array-like of shape (m,), or str, optional
+        Labels of what rows belong to, such as subjects (see ``docs/samples.md``); of a dataframe, also the name of a
+        column, which is no feature then.
     checkpoint : str or path, optional
         File that passes are written to as they go on.  A run with the same data, chunks, settings and version goes on
         from it; a file of others is refused.
@@ -202,14 +207,15 @@ class Collection(Samples):
     6
     """
 
-    groups = None
     ordered = True
+    _gross = True  # samples are left out
 
     def __init__(
         self,
         X: Any,
         sample_weight: Any = None,
         *,
+        groups: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
         errors: str = "raise",
         every: float = EVERY,
@@ -217,6 +223,7 @@ class Collection(Samples):
     ) -> None:
         if errors not in ERRORS:
             raise ValueError(f"errors must be one of {', '.join(ERRORS)}; got {errors!r}.")
+        named, (X, groups) = isinstance(groups, str), split_off(X, groups)
         self.X, self.header = X, _header(X)
         self.path, self.errors, self.every, self.callback = checkpoint, errors, every, callback
         rows = _array(X)
@@ -225,7 +232,7 @@ class Collection(Samples):
         self._row_bytes = self.features * self.dtype.itemsize
         self._blocks = list(rows.to_delayed().ravel())
         self._lost: dict[int, str] = {}  # could not even be counted
-        self._client, self._weights = _client(), None
+        self._client, self._weights, self._groups = _client(), None, None
         self._start()
         sizes = rows.chunks[0]
         if any(math.isnan(size) for size in sizes):
@@ -237,7 +244,9 @@ class Collection(Samples):
         self.starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         self._lost = dict(self.skipped)  # could not even be counted
         if sample_weight is not None:
-            self._weights = _aligned(sample_weight, self.starts)
+            self._weights = _aligned("sample_weight", sample_weight, self.starts)
+        if groups is not None:
+            self._groups = list(groups.to_delayed()) if named else _aligned("groups", groups, self.starts)
 
     def _start(self) -> None:
         """Nothing read yet."""
@@ -249,13 +258,17 @@ class Collection(Samples):
         self._meta: Array = np.empty((0, self.features), dtype=self.dtype)
         self.__dict__.pop("_survey", None)
 
-    def fresh(self, *settings: Any) -> Collection:
+    def fresh(self, *settings: Any, ordered: bool = True, gross: bool = True) -> Collection:
         """The same collection, to be read from the start, or from its checkpoint.
 
         Parameters
         ----------
         *settings : object
             What the work depends on, besides the data: a checkpoint of other settings is refused.
+        ordered : bool
+            Whether the order of rows may mean something, as in time.
+        gross : bool
+            Whether samples that are far longer than all others are left out.
 
         Returns
         -------
@@ -272,7 +285,7 @@ class Collection(Samples):
         """
         out = copy.copy(self)
         out._start()
-        out._client = _client()
+        out._client, out.ordered, out._gross = _client(), ordered, gross
         if self.path is not None:
             numbers = np.unique(np.linspace(0, len(self._blocks) - 1, FINGERPRINT).astype(int)).tolist()
             marks = {}
@@ -282,7 +295,8 @@ class Collection(Samples):
                     marks[k] = str(found["digest"][0])
                     out._meta = found["rows"]
             out.skipped = dict(self._lost)  # the first pass says which are lost
-            key = digest(__version__, self.errors, self.starts, self._weights is None, *settings)
+            given = [x is None for x in (self._weights, self._groups)]
+            key = digest(__version__, self.errors, self.starts, given, gross, *settings)
             out._checkpoint = Checkpoint(self.path, key, marks, self.every)
         return out
 
@@ -322,10 +336,12 @@ class Collection(Samples):
         m, d = self.total, self.features
         wanted = min(max(SUBSAMPLE * d * d, SUBSAMPLE_LEAST), HELD // self._row_bytes)
         share = min(2.0, max(wanted, LEAST * d * d) / max(m, 1))
-        found = self.total_of(partial(surveyed, m=m, share=share), surveys, "survey", share)
+        none = None if self._gross else Limit(np.zeros(d), np.ones(d), math.inf)
+        found = self.total_of(partial(surveyed, m=m, share=share, limit=none), surveys, "survey", share)
         counted = int(found["counted"])
         some = np.flatnonzero(in_part(found["part_index"], 0.0, glance(counted)))
         limit = Limit.of(take_rows(found["part_rows"], some), counted)
+        limit = limit if none is None else replace(limit, norm=math.inf)
         if not longest(found, limit) <= limit.norm:
             # Some chunk has longer samples than it could tell by itself: once more, now that the limit is known.
             what = ("survey", share, limit.centre, limit.unit, limit.norm)
@@ -336,7 +352,8 @@ class Collection(Samples):
         if not np.all(long):  # they are not, after all
             mine = np.flatnonzero(~long)
             index, weights = (found[f"long_{name}"][mine] for name in ("index", "weights"))
-            covariance.update(take_rows(found["long_rows"], mine), weights, index=index)
+            groups = found["long_groups"][mine] if "long_groups" in found else None
+            covariance._add(take_rows(found["long_rows"], mine), weights, index, groups)
         count = counted - gross.shape[0]
         if not count:
             raise ValueError("sample_weight must be positive for some samples: there is nothing to learn from.")
@@ -347,7 +364,8 @@ class Collection(Samples):
         mine = np.flatnonzero(~np.isin(found["part_index"], gross))
         rows = take_rows(found["part_rows"], mine)
         self._meta = rows[:0, :] if self._checkpoint is None else self._meta  # which was seen before
-        self._hold({"index": found["part_index"][mine], "rows": rows, "weights": found["part_weights"][mine] / scale})
+        held = {"index": found["part_index"][mine], "rows": rows, "weights": found["part_weights"][mine] / scale}
+        self._hold(held | ({"groups": found["part_groups"][mine]} if "part_groups" in found else {}))
         self._share = share
         return Survey(covariance, gross, count, scale)
 
@@ -400,6 +418,11 @@ class Collection(Samples):
         """Weights of some rows that were chosen."""
         return self._held["weights"][np.searchsorted(self._held["index"], rows)]
 
+    def group(self, rows: np.ndarray) -> np.ndarray | None:
+        """Codes of the groups of some rows that were chosen."""
+        groups = self._held.get("groups")
+        return None if groups is None else groups[np.searchsorted(self._held["index"], rows)]
+
     # Passes
 
     def total_of(self, task: Task, merge: Merge, *what: Any) -> Answer:
@@ -408,7 +431,7 @@ class Collection(Samples):
         Parameters
         ----------
         task : callable
-            From a :class:`quartic.passes.Piece` (``first`` row, ``rows``, ``weights``) to arrays by name.
+            From a :class:`quartic.passes.Piece` (``first`` row, ``rows``, ``weights``, ``groups``) to arrays by name.
         merge : callable
             From two answers to one.
         *what : object
@@ -497,9 +520,9 @@ class Collection(Samples):
         if survey is not None:
             low, high = np.searchsorted(survey.gross, (first, last))
             gross, scale = survey.gross[low:high] - first, survey.scale
-        weights = None if self._weights is None or not expected else self._weights[k]
+        weights, groups = (None if x is None or not expected else x[k] for x in (self._weights, self._groups))
         shape = (last - first, self.features) if expected else (-1, self.features)
-        return dask.delayed(_run, pure=False)(task, first, shape, self._blocks[k], weights, gross, scale)
+        return dask.delayed(_run, pure=False)(task, first, shape, self._blocks[k], weights, groups, gross, scale)
 
     def _alone(self, k: int, task: Task, expected: bool) -> Answer | Refused | None:
         """The same at once, and by itself: if the chunk can not be read it is named."""
@@ -586,16 +609,21 @@ def _array(X: Any) -> Any:
     return X.rechunk({1: -1})
 
 
-def _aligned(sample_weight: Any, starts: np.ndarray) -> list[Any]:
-    """Weights, cut as the samples are."""
+def _aligned(name: str, given: Any, starts: np.ndarray) -> list[Any]:
+    """Weights, or labels of groups, cut as the samples are."""
     import dask.array as da
 
-    w = sample_weight.to_dask_array(lengths=True) if hasattr(sample_weight, "to_dask_array") else sample_weight
-    if not isinstance(w, da.Array):
-        w = da.from_array(np.asarray(w, dtype=np.float64))
-    if w.shape != (starts[-1],):
-        raise ValueError(f"sample_weight must hold {starts[-1]} weights; got shape {w.shape}.")
-    return list(w.rechunk((tuple(np.diff(starts).tolist()),)).to_delayed().ravel())
+    x = given
+    if hasattr(given, "to_dask_array"):
+        # Of labels as objects: Dask has no arrays of text.
+        column = given.astype(object) if name == "groups" else given
+        x = column.to_dask_array(lengths=True)
+    elif not isinstance(given, da.Array):
+        x = da.from_array(labels_of(given) if name == "groups" else np.asarray(given, dtype=np.float64))
+    if x.shape != (starts[-1],):
+        what = "labels" if name == "groups" else "weights"
+        raise ValueError(f"{name} must hold {starts[-1]} {what}; got shape {x.shape}.")
+    return list(x.rechunk((tuple(np.diff(starts).tolist()),)).to_delayed().ravel())
 
 
 # What runs where the chunks are
@@ -609,7 +637,14 @@ class Refused:
 
 
 def _run(
-    task: Task, first: int, shape: tuple[int, int], rows: Any, weights: Any, gross: np.ndarray, scale: float
+    task: Task,
+    first: int,
+    shape: tuple[int, int],
+    rows: Any,
+    weights: Any,
+    labels: Any,
+    gross: np.ndarray,
+    scale: float,
 ) -> Answer | Refused:
     """A task on a chunk; what is wrong with its samples is an answer, since a failure to read it is not."""
     if not is_array_api_obj(rows):
@@ -623,7 +658,8 @@ def _run(
         )
     w = None if weights is None else np.asarray(to_numpy(weights), dtype=np.float64)
     try:
-        return task(Piece(first, rows, without(w, rows.shape[0], gross, scale)))
+        groups = None if labels is None else codes_of(labels, rows.shape[0], first)
+        return task(Piece(first, rows, without(w, rows.shape[0], gross, scale), groups))
     except ValueError as error:
         return Refused(f"samples in rows {first} to {first + rows.shape[0] - 1}: {error}")
 
@@ -640,7 +676,7 @@ def _counted(piece: Piece) -> Answer:
 
 def _fingerprint(piece: Piece) -> Answer:
     """What a chunk is known by, and an empty array of its kind."""
-    known = digest(to_numpy(piece.rows), *([] if piece.weights is None else [piece.weights]))
+    known = digest(to_numpy(piece.rows), *(x for x in (piece.weights, piece.groups) if x is not None))
     return {"digest": np.array([known]), "rows": piece.rows[:0, :]}
 
 

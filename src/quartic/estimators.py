@@ -45,6 +45,7 @@ from quartic.certify import Basis, Doubt
 from quartic.diagnosis import Diagnosis, diagnose
 from quartic.dictionary import frame_for, learn, learn_from_moment, warn_of
 from quartic.distributed import Collection, chunk_by_chunk, collected, is_collection
+from quartic.evidence.groups import codes_of, split_off
 from quartic.export import save_safetensors
 from quartic.frame import Frame
 from quartic.learned import Learned, LearningReport
@@ -53,6 +54,7 @@ from quartic.result import Status
 from quartic.samples import Held, check_columns, trim
 
 FORMS = ("auto", "accumulated", "implicit")
+ROWS = ("auto", "exchangeable")
 ALGORITHMS = (None, "omp", "lars", "lasso_lars", "lasso_cd", "threshold")  # those of sklearn's sparse_encode
 
 
@@ -73,6 +75,8 @@ class SpectralEstimator(
         temperature: float | None = None,
         frame: Frame | None = None,
         known_components: Any = None,
+        rows: str = "auto",
+        trim: bool = True,
         transform_algorithm: str | None = None,
         transform_n_nonzero_coefs: int | None = None,
         transform_alpha: float | None = None,
@@ -84,13 +88,15 @@ class SpectralEstimator(
         self.temperature = temperature
         self.frame = frame
         self.known_components = known_components
+        self.rows = rows
+        self.trim = trim
         self.transform_algorithm = transform_algorithm
         self.transform_n_nonzero_coefs = transform_n_nonzero_coefs
         self.transform_alpha = transform_alpha
         self.random_state = random_state
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn from samples.
 
         Parameters
@@ -100,6 +106,10 @@ class SpectralEstimator(
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 counts a sample twice, a weight of 0 leaves it out.
+        groups : array-like of shape (n_samples,), or str, optional
+            What each sample belongs to, where those of one subject, session, image or trial depend on each other:
+            labels that are whole numbers or strings, or the name of a column of a dataframe, which is no feature then.
+            What is certified is tested on other groups than it was found in: from fewer than ten nothing is.
 
         Returns
         -------
@@ -117,10 +127,11 @@ class SpectralEstimator(
         progress = Callbacks(self, X)
         with unchanged_on_failure(self):
             if is_collection(X):
-                data, w = self._collected(X, sample_weight), None
+                data, w, codes = self._collected(X, sample_weight, groups), None, None
             else:
+                X, groups = split_off(X, groups)
                 data = self._validated(X, ensure_min_samples=2)
-                w = _weights(sample_weight, data)
+                w, codes = _weights(sample_weight, data), _codes(groups, data)
             n, known = self._checked(self.n_features_in_, accumulating=not self.refine)
             data = self._begun(data) if is_collection(data) else data
             learned = learn(
@@ -132,6 +143,9 @@ class SpectralEstimator(
                 refine=bool(self.refine),
                 form=self.moment,
                 temperature=self.temperature,
+                groups=codes,
+                ordered=self._ordered,
+                gross=bool(self.trim),
                 rng=check_random_state(self.random_state),
                 callback=progress,
             )
@@ -141,20 +155,22 @@ class SpectralEstimator(
         warn_of(self.status_)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Add a batch of samples to the moments, and learn from all that were added.
 
         The first batch fixes the *frame*, unless one is given: its covariance says in which directions the data vary.
         Later samples may have another covariance; the whitener is completed with that of all samples each time.
         Samples are not kept, so there is no refinement: the result is that of the spectral stage, as ``fit`` gives it
-        with ``refine=False``.  Gross outliers are trimmed within each batch.  After ``fit`` or :meth:`load` there are
-        no moments to add to, and the first batch starts anew.
+        with ``refine=False``.  Gross outliers are trimmed within each batch, unless ``trim=False``.  After ``fit`` or
+        :meth:`load` there are no moments to add to, and the first batch starts anew.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
+        groups : array-like of shape (n_samples,), or str, optional
+            As in :meth:`fit`, for all batches or for none; a label means the same group in all of them.
 
         Returns
         -------
@@ -177,20 +193,24 @@ class SpectralEstimator(
             )
         first = not hasattr(self, "moment_")
         with unchanged_on_failure(self):
+            X, groups = split_off(X, groups)
             X = self._validated(X, ensure_min_samples=2 if first else 1, reset=first)
             n, known = self._checked(X.shape[1], accumulating=True)
-            w, trimmed = trim(X, _weights(sample_weight, X))
+            codes = _codes(groups, X)
+            w, trimmed = trim(X, _weights(sample_weight, X), gross=bool(self.trim))
             rng = check_random_state(self.random_state)
             if first:
-                data = Held(X, w)
+                data = Held(X, w, groups=codes)
                 frame = self.frame or frame_for(data, data.covariance(), n, rng)
                 moment = FourthMoment(frame, like=X)
                 seen, left_out = 0, 0
             else:
                 moment = copy.deepcopy(self.moment_)  # an interrupted update must not leave half a batch behind
                 seen, left_out = self.n_samples_seen_, self.report_.trimmed
-            moment.update(X, w, index=seen)
-            learned = learn_from_moment(moment, n, known=known, rng=rng, trimmed=left_out + trimmed)
+            moment._add(X, w, seen, codes)
+            learned = learn_from_moment(
+                moment, n, known=known, ordered=self._ordered, rng=rng, trimmed=left_out + trimmed
+            )
             self._store(learned, seen + X.shape[0], X)
             self.moment_ = moment
         warn_of(self.status_)
@@ -202,7 +222,8 @@ class SpectralEstimator(
         Parameters
         ----------
         moment : FourthMoment
-            Of all samples; further batches of ``partial_fit`` are added to a copy of it.
+            Of all samples, with the groups that were given to it; further batches of ``partial_fit`` are added to a
+            copy of it.
 
         Returns
         -------
@@ -224,7 +245,8 @@ class SpectralEstimator(
         with unchanged_on_failure(self):
             self.n_features_in_ = moment.frame.mean.shape[0]
             n, known = self._checked(self.n_features_in_, accumulating=True)
-            learned = learn_from_moment(moment, n, known=known, rng=check_random_state(self.random_state))
+            rng = check_random_state(self.random_state)
+            learned = learn_from_moment(moment, n, known=known, ordered=self._ordered, rng=rng)
             self.__dict__.pop("feature_names_in_", None)
             self._store(learned, moment.count, moment.like)
             self.moment_ = copy.deepcopy(moment)
@@ -243,9 +265,9 @@ class SpectralEstimator(
                 raise ValueError(f"X contains NaN, {where}: fill in what is missing, or drop these rows.")
         return validate_data(self, X, dtype=[xp.float64, xp.float32], **kwargs)
 
-    def _collected(self, X: Any, sample_weight: Any) -> Collection:
+    def _collected(self, X: Any, sample_weight: Any, groups: Any) -> Collection:
         """Samples in a Dask collection."""
-        data = collected(X, sample_weight)
+        data = collected(X, sample_weight, groups)
         if data.total < 2:
             raise ValueError(f"samples: at least two are needed; got {data.total}.")
         if data.path is not None and not isinstance(self.random_state, Integral):
@@ -261,7 +283,13 @@ class SpectralEstimator(
         parameters = self.get_params(deep=False)
         frame, known = parameters.pop("frame"), parameters.pop("known_components")
         settings = (type(self).__name__, sorted(parameters.items()), None if frame is None else frame.key)
-        return data.fresh(*settings, None if known is None else np.asarray(to_numpy(known)))
+        known = None if known is None else np.asarray(to_numpy(known))
+        return data.fresh(*settings, known, ordered=self._ordered, gross=bool(self.trim))
+
+    @property
+    def _ordered(self) -> bool:
+        """Whether the order of rows may mean something."""
+        return self.rows == "auto"
 
     def _ready(self, X: Any, method: str) -> None:
         """Fitted, and on arrays of the same library and device as ``X``: scikit-learn's rule."""
@@ -294,6 +322,10 @@ class SpectralEstimator(
                 f"temperature must be None or 0 where moments are accumulated (partial_fit, or refine=False): weights "
                 f"need the samples again; got {beta!r}."
             )
+        if not isinstance(self.rows, str) or self.rows not in ROWS:
+            raise ValueError(f"rows must be one of {', '.join(ROWS)}; got {self.rows!r}.")
+        if not isinstance(self.trim, bool | np.bool_):
+            raise ValueError(f"trim must be True or False; got {self.trim!r}.")
         if self.transform_algorithm not in ALGORITHMS:
             names = ", ".join(name for name in ALGORITHMS if name)
             raise ValueError(f"transform_algorithm must be None or one of {names}; got {self.transform_algorithm!r}.")
@@ -482,6 +514,8 @@ class SpectralEstimator(
             "refine": bool(self.refine),
             "moment": self.moment,
             "temperature": None if self.temperature is None else float(self.temperature),
+            "rows": self.rows,
+            "trim": bool(self.trim),
             "transform_algorithm": self.transform_algorithm,
             "transform_n_nonzero_coefs": _plain(self.transform_n_nonzero_coefs),
             "transform_alpha": _plain(self.transform_alpha),
@@ -607,6 +641,12 @@ class SpectralDictionaryLearning(SpectralEstimator):
     known_components : array-like of shape (m, n_features), optional
         Atoms that are known already: they are kept as they are, but for what lies outside of the directions that are
         kept of the samples, counted in ``n_components``, and the others are found beside them.
+    rows : {"auto", "exchangeable"}, default="auto"
+        What the order of rows means.  Where neighbours depend on each other, as in time, halves of the samples are
+        made of long stretches of rows; whether they do is tested.  "exchangeable" says that the order means nothing.
+        With ``groups`` in ``fit`` it does not matter.
+    trim : bool, default=True
+        Whether samples that are far longer than all others, as errors are, are left out and counted in the status.
     transform_algorithm : {"omp", "lars", "lasso_lars", "lasso_cd", "threshold"}, optional
         How ``transform`` codes samples, by scikit-learn's ``sparse_encode``.  When not given, codes are linear, or
         those of orthogonal matching pursuit where there are more atoms than dimensions.
@@ -762,6 +802,10 @@ class SpectralICA(SpectralEstimator):
         Centre and whitener to use; computed from the samples when not given.
     known_components : array-like of shape (m, n_features), optional
         Columns of the mixing matrix that are known already, as rows.
+    rows : {"auto", "exchangeable"}, default="auto"
+        What the order of rows means; see :class:`SpectralDictionaryLearning`.
+    trim : bool, default=True
+        Whether samples that are far longer than all others are left out.
     transform_algorithm : {"omp", "lars", "lasso_lars", "lasso_cd", "threshold"}, optional
         How ``transform`` codes samples, by scikit-learn's ``sparse_encode``.  When not given, codes are linear, or
         those of orthogonal matching pursuit where there are more atoms than dimensions.
@@ -893,6 +937,10 @@ def _known(components: Any, d: int) -> np.ndarray | None:
         i, j = np.unravel_index(int(np.argmax(overlaps)), overlaps.shape)
         raise ValueError(f"known_components holds one atom twice: rows {i} and {j}.")
     return rows
+
+
+def _codes(groups: Any, X: Array) -> np.ndarray | None:
+    return None if groups is None else codes_of(groups, X.shape[0])
 
 
 def _weights(sample_weight: Any, X: Array) -> np.ndarray | None:

@@ -6,9 +6,9 @@
 Two passes, not one: a raw fourth moment that is whitened afterwards loses the condition number to the fourth power, and
 for data far from the origin everything.
 
-Each accumulator keeps *two disjoint halves* of the samples apart (``halves.py``).  Products are taken in the dtype
-of the samples (float64 for the covariance, always), where the samples are, and summed in float64.  The fourth moment
-stays there; what is small, frames and covariances, lies on the host.
+Each accumulator keeps *two disjoint halves* of the samples apart (``halves.py``), by row or by group.  Products are
+taken in the dtype of the samples (float64 for the covariance, always), where the samples are, and summed in float64.
+The fourth moment stays there; what is small, frames and covariances, lies on the host.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from quartic._arrays import (
 )
 from quartic._files import load_arrays, readable, save_arrays
 from quartic.algorithms.whiten import whiten
+from quartic.evidence.groups import codes_of
 from quartic.evidence.kept import Kept
 from quartic.frame import Frame
 from quartic.halves import halves
@@ -96,6 +97,14 @@ class _Accumulator:
             raise ValueError(f"index must be the index of the first row, or a whole number for each of {count} rows.")
         return index
 
+    def _keys(self, index: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+        """What halves of a batch are hashed by: codes of groups, where there are some, or else indices."""
+        if groups is None:
+            return index
+        if groups.shape != index.shape:
+            raise ValueError(f"groups must hold {index.shape[0]} labels, one for each row; got shape {groups.shape}.")
+        return groups
+
     def _seen(self, index: np.ndarray) -> None:
         self.rows = max(self.rows, int(np.max(index, initial=-1)) + 1)
         self.count += index.shape[0]
@@ -136,7 +145,7 @@ class Covariance(_Accumulator):
         self.scatter: Any = None  # (2, d, d): sum of w (y - mean)(y - mean)', about the half's own mean
         self.rounding = float(np.finfo(np.float64).eps)  # of the coarsest dtype seen
 
-    def update(self, batch: Any, sample_weight: Any = None, *, index: Any = None) -> Covariance:
+    def update(self, batch: Any, sample_weight: Any = None, *, index: Any = None, groups: Any = None) -> Covariance:
         """Add samples ``(m, d)``.
 
         Parameters
@@ -145,6 +154,8 @@ class Covariance(_Accumulator):
         sample_weight : array-like of shape (m,), optional
         index : int or array-like of shape (m,), optional
             Index of the first row in the whole data, or of every row; the rows seen so far when not given.
+        groups : array-like of shape (m,), optional
+            Labels of what rows belong to, such as subjects; those of one group are in one half.
 
         Returns
         -------
@@ -160,9 +171,14 @@ class Covariance(_Accumulator):
         from quartic.distributed import is_collection, summed  # which is made of these accumulators
 
         if is_collection(batch):
-            return self.merge(summed(self, batch, sample_weight, index))
+            return self.merge(summed(self, batch, sample_weight, index, groups))
+        return self._add(batch, sample_weight, index, None if groups is None else codes_of(groups))
+
+    def _add(self, batch: Any, sample_weight: Any, index: Any, groups: np.ndarray | None) -> Covariance:
+        """The same with codes for the groups."""
         batch, w = self._check(batch, sample_weight, None if self.mean_ is None else self.mean_.shape[1])
         index = self._index(index, batch.shape[0])
+        keys = self._keys(index, groups)
         xp = array_namespace(batch)
         weight, squares = np.zeros(2), np.zeros(2)
         # Sums about a point near the mean: one subtraction a chunk, and no loss for data far from the origin.
@@ -170,7 +186,7 @@ class Covariance(_Accumulator):
         some = xp.astype(some, xp.float64)
         near = xp.mean(some, axis=0) if some.shape[0] else xp.sum(some, axis=0)
         totals, scatters = [0 * near] * 2, [0 * near[:, None] * near] * 2
-        for h, rows, v in halves(batch, w, index, rows_of(batch, np.float64)):
+        for h, rows, v in halves(batch, w, keys, rows_of(batch, np.float64)):
             rows = xp.astype(rows, xp.float64)
             rows -= near
             u = from_numpy(v, rows)
@@ -413,7 +429,7 @@ class FourthMoment(_Accumulator):
         return self.second
 
     @in_own_precision
-    def update(self, batch: Any, sample_weight: Any = None, *, index: Any = None) -> FourthMoment:
+    def update(self, batch: Any, sample_weight: Any = None, *, index: Any = None, groups: Any = None) -> FourthMoment:
         """Add samples.
 
         Parameters
@@ -422,6 +438,10 @@ class FourthMoment(_Accumulator):
         sample_weight : array-like of shape (m,), optional
         index : int or array-like of shape (m,), optional
             As in :meth:`Covariance.update`.
+        groups : array-like of shape (m,), optional
+            Labels of what rows belong to, such as subjects: whole numbers or strings, for all samples or for none.
+            Halves go by a hash of the label, which is kept with the rows; of a Dask dataframe, also the name of a
+            column, which is no feature then.
 
         Returns
         -------
@@ -441,13 +461,20 @@ class FourthMoment(_Accumulator):
         from quartic.distributed import is_collection, summed  # which is made of these accumulators
 
         if is_collection(batch):
-            return self.merge(summed(self, batch, sample_weight, index))
+            return self.merge(summed(self, batch, sample_weight, index, groups))
+        return self._add(batch, sample_weight, index, None if groups is None else codes_of(groups))
+
+    @in_own_precision
+    def _add(self, batch: Any, sample_weight: Any, index: Any, groups: np.ndarray | None) -> FourthMoment:
+        """The same with codes for the groups."""
         batch, w = self._check(batch, sample_weight, self.frame.mean.shape[0])
         xp = array_namespace(self.fourth)
         batch = moved(batch, self.fourth)
         work = batch[:0, :] if self.dtype is None else typed(batch[:0, :], self.dtype)
         index = self._index(index, batch.shape[0])
-        for h, rows, v in halves(batch, w, index, 2 * rows_in_a_chunk(self.frame.dim, work)):
+        keys = self._keys(index, groups)
+        self._check_groups(groups is not None)
+        for h, rows, v in halves(batch, w, keys, 2 * rows_in_a_chunk(self.frame.dim, work)):
             Z = self.frame.whiten(rows, np.float64)
             u = from_numpy(v, Z)
             self.weight[h] += v.sum()
@@ -461,7 +488,7 @@ class FourthMoment(_Accumulator):
         counting = np.flatnonzero(w > 0)
         some = counting[Kept.chosen(index[counting])]
         Z = to_numpy(self.frame.whiten(take_rows(batch, some), np.float64))
-        self.kept = self.kept.with_rows(Z, index[some], w[some])
+        self.kept = self.kept.with_rows(Z, index[some], w[some], None if groups is None else groups[some])
         self._seen(index)
         return self
 
@@ -493,22 +520,30 @@ class FourthMoment(_Accumulator):
                 "moments can be merged only if they were taken in the same frame: compute one frame from all of the "
                 "data (or a part of it), and use it everywhere."
             )
+        if other.weight.sum() > 0:
+            self._check_groups(other.kept.groups is not None)
         sums = {name: getattr(self, name) + moved(getattr(other, name), self.fourth) for name in self._SUMS}
         self.rows, self.count = max(self.rows, other.rows), self.count + other.count
         self.weight, self.squares = self.weight + other.weight, self.squares + other.squares
         for name, value in sums.items():
             setattr(self, name, value)
-        self.kept = self.kept.with_rows(other.kept.Z, other.kept.index, other.kept.weights)
+        self.kept = self.kept.with_rows(*vars(other.kept).values())
         return self
 
+    def _check_groups(self, given: bool) -> None:
+        """Refuse to add halves that go by groups to halves that go by rows."""
+        if self.weight.sum() > 0 and given != (self.kept.groups is not None):
+            raise ValueError(
+                "groups must be given for all samples or for none: some of these have groups, and others have not."
+            )
+
     def _saved(self) -> dict[str, np.ndarray]:
-        kept = {f"kept_{name}": value for name, value in vars(self.kept).items()}
-        return {**super()._saved(), **kept}
+        return {**super()._saved(), **self.kept.arrays}
 
     def _restore(self, data: dict[str, np.ndarray]) -> None:
         super()._restore(data)
         if any(name.startswith("kept_") for name in data):  # files of version 0.1 hold no rows
-            self.kept = Kept(*(np.asarray(data[f"kept_{name}"]) for name in ("Z", "index", "weights")))
+            self.kept = Kept.restored(data)
 
     def covariance(self, half: int | None = None) -> np.ndarray:
         """Second moment ``(r, r)`` in the frame.

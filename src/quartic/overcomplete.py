@@ -270,7 +270,8 @@ class Ladder:
                 squares = self.data.squared_norms(rows, self.frame)
                 weights = to_numpy(self.temper(share).weights(squares)) * self.data.weight(rows)
                 samples = self.data.take(rows)
-                moment = FourthMoment(self.frame, np.float32, samples).update(samples, weights, index=rows).to_numpy()
+                moment = FourthMoment(self.frame, np.float32, samples)
+                moment = moment._add(samples, weights, rows, self.data.group(rows)).to_numpy()
                 if share in self._moments:
                     moment.merge(self._moments[share])
                 spectrum = full_spectrum(moment.cumulant())

@@ -29,11 +29,12 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True)
 class Piece:
-    """A chunk of samples ``(m, d)``, the index of its first row in the data, and weights ``(m,)`` or None."""
+    """A chunk of samples ``(m, d)``, the index of its first row in the data, weights and codes of groups, or None."""
 
     first: int
     rows: Array
     weights: np.ndarray | None
+    groups: np.ndarray | None = None
 
     @property
     def index(self) -> np.ndarray:
@@ -41,14 +42,20 @@ class Piece:
         return np.arange(self.first, self.first + self.rows.shape[0])
 
     @property
+    def keys(self) -> np.ndarray:
+        """What the halves of its rows are hashed by."""
+        return self.index if self.groups is None else self.groups
+
+    @property
     def counted(self) -> np.ndarray:
         """Places of the rows that have a weight."""
         return np.arange(self.rows.shape[0]) if self.weights is None else np.flatnonzero(self.weights > 0)
 
     def taken(self, mine: np.ndarray) -> Answer:
-        """Some rows, with their indices and weights."""
+        """Some rows, with their indices, weights, and groups."""
         weights = np.ones(mine.shape[0]) if self.weights is None else self.weights[mine]
-        return {"index": self.first + mine, "rows": take_rows(self.rows, mine), "weights": weights}
+        groups = {} if self.groups is None else {"groups": self.groups[mine]}
+        return {"index": self.first + mine, "rows": take_rows(self.rows, mine), "weights": weights, **groups}
 
 
 Task = Callable[[Piece], Answer]
@@ -76,14 +83,13 @@ def added(a: Answer, b: Answer) -> Answer:
     total = {name: x + b[name] for name, x in a.items() if not name.startswith("kept_")}
     if "kept_Z" not in a:
         return total
-    one, other = ((answer["kept_Z"], answer["kept_index"], answer["kept_weights"]) for answer in (a, b))
-    return {**total, **{f"kept_{name}": value for name, value in vars(Kept(*one).with_rows(*other)).items()}}
+    return {**total, **Kept.restored(a).with_rows(*vars(Kept.restored(b)).values()).arrays}
 
 
 def covered(piece: Piece, first: int = 0, weights: np.ndarray | None = None) -> Answer:
     """Mean and covariance, with the weights of the piece or others; indices from ``first`` on."""
     weights = piece.weights if weights is None else weights
-    return _saved(Covariance().update(piece.rows, weights, index=first + piece.first))
+    return _saved(Covariance()._add(piece.rows, weights, first + piece.first, piece.groups))
 
 
 def pooled(a: Answer, b: Answer) -> Answer:
@@ -151,7 +157,7 @@ def longest(survey: Answer, limit: Limit) -> float:
 def fourth(piece: Piece, frame: Frame, dtype: Any = None, first: int = 0) -> Answer:
     """The fourth moment in a frame; indices from ``first`` on."""
     moment = FourthMoment(frame, dtype, like=piece.rows)
-    return moment.update(piece.rows, piece.weights, index=first + piece.first)._saved()
+    return moment._add(piece.rows, piece.weights, first + piece.first, piece.groups)._saved()
 
 
 def refined(piece: Piece, mean: np.ndarray, wanted: list[Signals]) -> Answer:
@@ -159,7 +165,7 @@ def refined(piece: Piece, mean: np.ndarray, wanted: list[Signals]) -> Answer:
     rows, w = piece.rows, piece.weights
 
     def chunks() -> Iterator[Chunk]:
-        for h, mine in places(w, piece.index, rows_of(rows, np.float64)):
+        for h, mine in places(w, piece.keys, rows_of(rows, np.float64)):
             v = np.ones(mine.shape[0]) if w is None else w[mine]
             yield h, centred(take_rows(rows, mine), mean), from_numpy(v, rows)
 

@@ -47,14 +47,11 @@ class Samples(ABC):
         How many there are, with those that are left out.
     trimmed : int
         How many are left out, far longer than all others.
-    groups : ndarray of shape (rows,), optional
-        Which rows belong together, where that is known.
     ordered : bool
         Whether the order of rows may mean something, as in time.
     """
 
     trimmed: int
-    groups: np.ndarray | None
     ordered: bool
 
     @property
@@ -90,6 +87,15 @@ class Samples(ABC):
         """Weights of some rows."""
 
     @abstractmethod
+    def group(self, rows: np.ndarray) -> np.ndarray | None:
+        """Codes of the groups that some rows belong to, where that is known."""
+
+    def keys(self, rows: np.ndarray) -> np.ndarray:
+        """What the halves of some rows are hashed by."""
+        groups = self.group(rows)
+        return rows if groups is None else groups
+
+    @abstractmethod
     def covariance(self) -> Covariance:
         """Mean and covariance of all."""
 
@@ -119,7 +125,7 @@ class Samples(ABC):
         weights = self.weight(rows)
         return [
             (h, centred(self.take(rows[mine]), mean), from_numpy(weights[mine], self.like))
-            for h, mine in places(weights, rows, rows_of(self.like, np.float64))
+            for h, mine in places(weights, self.keys(rows), rows_of(self.like, np.float64))
         ]
 
 
@@ -144,6 +150,9 @@ class Held(Samples):
     weights : ndarray of shape (m,), optional
         Zero for samples that are left out.
     trimmed : int
+    groups : ndarray of shape (m,), optional
+        Codes of the groups that they belong to.
+    ordered : bool
     """
 
     Y: Array
@@ -166,7 +175,7 @@ class Held(Samples):
 
         All are kept where ``gross`` ones are no errors.
         """
-        weights, trimmed = trim(Y, sample_weight) if gross else (sample_weight, 0)
+        weights, trimmed = trim(Y, sample_weight, gross=gross)
         # So that their scale is nowhere seen.
         mean = 1.0 if weights is None else np.mean(weights[weights > 0])
         return cls(Y, None if weights is None else weights / mean, trimmed, groups, ordered)
@@ -199,13 +208,17 @@ class Held(Samples):
         """Weights of some rows."""
         return np.ones(rows.shape[0]) if self.weights is None else self.weights[rows]
 
+    def group(self, rows: np.ndarray) -> np.ndarray | None:
+        """Codes of the groups that some rows belong to."""
+        return None if self.groups is None else self.groups[rows]
+
     def covariance(self) -> Covariance:
         """Mean and covariance of all."""
-        return Covariance().update(self.Y, self.weights)
+        return Covariance()._add(self.Y, self.weights, None, self.groups)
 
     def fourth_moment(self, frame: Frame) -> FourthMoment:
         """The fourth moment of all."""
-        return FourthMoment(frame, like=self.like).update(self.Y, self.weights)
+        return FourthMoment(frame, like=self.like)._add(self.Y, self.weights, None, self.groups)
 
     @cached_property
     def _places(self) -> list[tuple[int, Array, Array]]:
@@ -213,7 +226,7 @@ class Held(Samples):
         every = np.arange(self.rows)
         return [
             (h, from_numpy(mine, self.Y), from_numpy(self.weight(mine), self.Y))
-            for h, mine in places(self.weights, every, rows_of(self.Y, np.float64))
+            for h, mine in places(self.weights, self.keys(every), rows_of(self.Y, np.float64))
         ]
 
     def everything(self, mean: np.ndarray) -> Pass:
@@ -331,11 +344,15 @@ class Limit:
         return weights, int(np.sum(gross))
 
 
-def trim(Y: Array, sample_weight: np.ndarray | None) -> tuple[np.ndarray | None, int]:
-    """Weights without the samples that alone would decide every moment, and how many these are."""
+def trim(Y: Array, sample_weight: np.ndarray | None, *, gross: bool = True) -> tuple[np.ndarray | None, int]:
+    """Weights without the samples that alone would decide every moment, and how many these are.
+
+    All are kept where ``gross`` ones are no errors; magnitudes that would overflow are refused in any case.
+    """
     counted = np.arange(Y.shape[0]) if sample_weight is None else np.flatnonzero(sample_weight > 0)
     some = counted[in_part(counted, 0.0, glance(counted.shape[0]))]
-    return Limit.of(take_rows(Y, some), counted.shape[0]).trim(Y, sample_weight)
+    limit = Limit.of(take_rows(Y, some), counted.shape[0])
+    return limit.trim(Y, sample_weight) if gross else (sample_weight, 0)
 
 
 def glance(m: int) -> float:

@@ -17,13 +17,14 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from quartic._arrays import available_memory
+from quartic.evidence.groups import labels_of
 
 LARGEST = 1 << 27  # bytes of a chunk: more do not read faster
 COPIES = 4  # chunks for each thread that are there at a time: one read ahead, one worked on, and parts of both
@@ -32,7 +33,13 @@ PART = 0.25  # of the memory that is free, where nothing else is said
 Read = Callable[[int, int], np.ndarray]  # rows from the first index to the second
 
 
-def open_samples(path: str | os.PathLike[str], *, key: str | None = None, memory: int | str | None = None) -> Any:
+def open_samples(
+    path: str | os.PathLike[str],
+    *,
+    key: str | None = None,
+    memory: int | str | None = None,
+    columns: Sequence[str] | None = None,
+) -> Any:
     """A data set on disk as a Dask array ``(m, d)``, of which nothing is read yet.
 
     Parameters
@@ -43,6 +50,8 @@ def open_samples(path: str | os.PathLike[str], *, key: str | None = None, memory
         Which array of a Zarr group or an HDF5 file, if it holds more than one.
     memory : int or str, optional
         Bytes that chunks may take, such as ``"1GB"``; a quarter of what is free when not given.
+    columns : sequence of str, optional
+        Names of the features, of Parquet; all columns when not given.
 
     Returns
     -------
@@ -57,10 +66,15 @@ def open_samples(path: str | os.PathLike[str], *, key: str | None = None, memory
     ...     X.shape, float(X.sum().compute())
     ((1000, 8), 0.0)
     """
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file or folder; check the path.")
+    path = _existing(path)
     most = _chunk_bytes(memory)
+    files = _tables(path)
+    if files:
+        first, names = _from_parquet(files[0], most, None if columns is None else list(columns))
+        others = [_from_parquet(file, most, names)[0] for file in files[1:]]
+        return _whole(path, _stacked([first, *others], path) if others else first)
+    if columns is not None:
+        raise ValueError(f"{path}: columns must be None where they have no names; those of Parquet have.")
     if path.suffix == ".zarr" or (path / "zarr.json").exists() or (path / ".zarray").exists():
         return _from_zarr(path, key, most)
     if path.is_dir():
@@ -68,16 +82,9 @@ def open_samples(path: str | os.PathLike[str], *, key: str | None = None, memory
         arrays = [file for file in files if file.suffix == ".npy"]
         if arrays:
             return _whole(path, _stacked([_from_npy(file, most) for file in arrays], path))
-        tables = [file for file in files if file.suffix == ".parquet"]
-        if tables:
-            first, names = _from_parquet(tables[0], most)
-            others = [_from_parquet(file, most, names)[0] for file in tables[1:]]
-            return _whole(path, _stacked([first, *others], path))
         raise ValueError(f"{path}: holds no .npy and no .parquet files; give a folder of these, or a Zarr data set.")
     if path.suffix in (".h5", ".hdf5"):
         return _from_hdf5(path, key, most)
-    if path.suffix == ".parquet":
-        return _whole(path, _from_parquet(path, most)[0])
     if path.suffix == ".npy":
         if key is not None:
             raise ValueError(f"{path}: key must be None for a .npy file, which holds one array; got {key!r}.")
@@ -91,14 +98,50 @@ def open_samples(path: str | os.PathLike[str], *, key: str | None = None, memory
 
 def feature_names(path: str | os.PathLike[str]) -> list[str] | None:
     """The names of the columns that :func:`open_samples` reads, where files have names: Parquet, or a folder of it."""
-    path = Path(path)
-    if path.is_dir() and not any(path.glob("*.npy")):
-        path = min(path.glob("*.parquet"), default=path)
-    if path.suffix != ".parquet" or path.is_dir():
+    files = _tables(_existing(path))
+    if not files:
         return None
     import pyarrow.parquet as pq
 
-    return _columns(pq.read_schema(path))
+    return _columns(pq.read_schema(files[0]))
+
+
+def open_labels(path: str | os.PathLike[str], column: str) -> Any:
+    """A column of Parquet as a Dask array ``(m,)`` of whatever it holds, in the order of :func:`open_samples`."""
+    import dask
+    import dask.array as da
+    import pyarrow.parquet as pq
+
+    def read(file: Path, group: int) -> np.ndarray:
+        table = pq.ParquetFile(file).read_row_group(group, columns=[column])
+        return labels_of(table.column(column).to_pylist())
+
+    parts = []
+    for file in _tables(_existing(path)):
+        meta = pq.read_metadata(file)
+        if column not in meta.schema.to_arrow_schema().names:
+            raise ValueError(f"{file}: has no column {column!r}, as the files before it have.")
+        for k in range(meta.num_row_groups):
+            part = dask.delayed(read, pure=False)(file, k)
+            parts.append(da.from_delayed(part, (meta.row_group(k).num_rows,), object))
+    return da.concatenate(parts) if parts else da.zeros(0, dtype=object)
+
+
+def _existing(path: str | os.PathLike[str]) -> Path:
+    """The path of something that is there."""
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file or folder; check the path.")
+    return path
+
+
+def _tables(path: Path) -> list[Path]:
+    """The Parquet files of a data set; none where it is something else."""
+    if not path.is_dir():
+        return [path] if path.suffix == ".parquet" else []
+    if any((path / name).exists() for name in ("zarr.json", ".zarray")) or any(path.glob("*.npy")):
+        return []
+    return sorted(path.glob("*.parquet"))
 
 
 def parsed_bytes(text: int | str) -> int:

@@ -174,7 +174,7 @@ def spectral_stage(
             weights = to_numpy(temper.weights(squares)) * data.weight(rows)
             chosen = choose_form(form, rows.shape[0], r, r, free_memory(data.like))
             if isinstance(moment, FourthMoment) and chosen == "accumulated":
-                moment.update(data.take(fresh), weights[rows.shape[0] - fresh.shape[0] :], index=fresh)
+                moment._add(data.take(fresh), weights[rows.shape[0] - fresh.shape[0] :], fresh, data.group(fresh))
             else:
                 moment = moment_of(data, frame, rows, weights, chosen)
             progress(rows.shape[0])
@@ -215,8 +215,8 @@ def plain_moment(evidence: Evidence) -> ImplicitMoment:
 def moment_of(data: Samples, frame: Frame, rows: np.ndarray, weights: np.ndarray, form: str) -> Halved:
     """The fourth moment of some rows, in one of its two forms."""
     if form == "accumulated":
-        return FourthMoment(frame, np.float32, data.like).update(data.take(rows), weights, index=rows)
-    return ImplicitMoment(data.whitened(rows, frame, np.float32), half_of(row_hash(rows)), weights)
+        return FourthMoment(frame, np.float32, data.like)._add(data.take(rows), weights, rows, data.group(rows))
+    return ImplicitMoment(data.whitened(rows, frame, np.float32), half_of(row_hash(data.keys(rows))), weights)
 
 
 def top_and_window(

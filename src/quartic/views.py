@@ -83,14 +83,13 @@ class Rewhitened:
         old = self.moment.frame
         return old.completed(old.mean + self.shift @ old.backward, self.root)
 
-    def evidence_of(self, groups: np.ndarray | None = None, *, ordered: bool = True) -> Evidence:
-        """The rows that were kept, in these coordinates; ``groups`` are those of all rows."""
+    def evidence(self, *, ordered: bool = True) -> Evidence:
+        """The rows that were kept, in these coordinates."""
         kept, total = self.moment.kept, math.ceil(np.sum(self.moment.effective))
-        groups = None if groups is None else groups[kept.index]
         Z, frame = (kept.Z - self.shift) @ self.root, self.frame
         whole = frame.dim == frame.mean.shape[0]  # otherwise features are not known any more
         lost = Lost.of(Z @ frame.backward + frame.mean, frame) if whole else None
-        return Evidence.of_rows(Z, kept.index, kept.weights, total, groups, lost, ordered=ordered)
+        return Evidence.of_rows(Z, kept.index, kept.weights, total, kept.groups, lost, ordered=ordered)
 
     def covariance(self, half: int | None = None) -> np.ndarray:
         """Covariance ``(r, r)`` of one half, or of all samples: the identity, for all."""

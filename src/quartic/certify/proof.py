@@ -170,10 +170,12 @@ def unproven(U: np.ndarray, reason: Reason) -> Proof:
 
 def barred(evidence: Evidence) -> Reason | None:
     """Why nothing could be certified, whatever the candidates are; None where something could."""
-    if not evidence.enough:
-        return Reason.FEW_SAMPLES if evidence.Z.shape[0] else Reason.NO_SAMPLES
+    if not evidence.Z.shape[0]:
+        return Reason.NO_SAMPLES
     if not evidence.units.enough:
         return Reason.SERIAL
+    if not evidence.enough:
+        return Reason.FEW_SAMPLES
     return Reason.LOST if evidence.lost.everywhere > LOST else None
 
 
@@ -183,7 +185,7 @@ def certify(candidates: Candidates, evidence: Evidence) -> Proof:
     reason = barred(evidence)
     if n == 0 or reason is not None:
         return unproven(candidates.atoms, reason or Reason.FEW_SAMPLES)
-    if candidates.spans is not None and not evidence.of_rows_alone:
+    if candidates.spans is not None and not evidence.halves_by_hash:
         return unproven(candidates.atoms, Reason.SERIAL)
     if candidates.spans is not None:
         bounds, doubts = certify_beyond(candidates.atoms, candidates.spans, evidence.lost)

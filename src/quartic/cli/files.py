@@ -40,7 +40,7 @@ def open_tensor(path: str, key: str | None = None) -> np.ndarray:
     return _map(path, TENSOR)
 
 
-def open_samples(path: str, key: str | None = None, *, finite: bool = True) -> Table:
+def open_samples(path: str, key: str | None = None, *, finite: bool = True, groups: str | None = None) -> Table:
     """Samples as rows, real numbers ``(m, d)``: a memory map of a ``.npy`` file, or read from another.
 
     Parameters
@@ -51,6 +51,8 @@ def open_samples(path: str, key: str | None = None, *, finite: bool = True) -> T
         Name of the array in an ``.npz`` file that holds more than one.
     finite : bool
         Whether to refuse values that are missing or not finite.
+    groups : str, optional
+        Name of a column of labels, in text.
     """
     suffix = os.path.splitext(path)[1].lower()
     if path == STDIN:
@@ -61,9 +63,9 @@ def open_samples(path: str, key: str | None = None, *, finite: bool = True) -> T
         raise CommandError(f"{path}: is {OTHERS[suffix]}")
     _check_key(path, key, magic)
     if path == INPUT:
-        table = text.read_input(finite=finite)
+        table = text.read_input(finite=finite, groups=groups)
     elif suffix in TEXT and magic != NPY:
-        table = text.read(path, finite=finite)
+        table = text.read(path, finite=finite, groups=groups)
     elif magic == NPY:
         table = Table(_map(path, SAVED))
     elif magic.startswith(ZIP):
@@ -73,6 +75,8 @@ def open_samples(path: str, key: str | None = None, *, finite: bool = True) -> T
             f"{path}: is not {SAMPLES}, nor text of a name that ends in {', '.join(TEXT)}; "
             f"give text such a name, or {SAVED}"
         )
+    if groups is not None and table.groups is None:
+        text.check_column(path, None, groups)
     _check_samples(path, table.X)
     if finite:
         check_finite(path, table.X, table.names)

@@ -32,10 +32,10 @@ from quartic.cli.common import (
     writing,
 )
 from quartic.cli.moments import load
-from quartic.cli.scale import DATA, add_scale, has_options, samples
+from quartic.cli.scale import DATA, add_groups, add_scale, has_options, samples
 from quartic.cli.terminal import present
 from quartic.diagnosis import suspicious, symmetry, transposed
-from quartic.estimators import SpectralDictionaryLearning, SpectralICA
+from quartic.estimators import ROWS, SpectralDictionaryLearning, SpectralICA
 from quartic.moments import FourthMoment
 from quartic.report.findings import coarse, findings
 from quartic.rows import LOOKED
@@ -43,7 +43,7 @@ from quartic.rows import LOOKED
 Model = SpectralDictionaryLearning | SpectralICA
 
 ROUNDING = 1e-12  # relative: a feature with no more than that in any direction does not vary
-SOURCES = ("file", "key", "from_moments", "scheduler", "workers", "memory", "checkpoint", "skip_unreadable")
+SOURCES = ("file", "key", "groups", "from_moments", "scheduler", "workers", "memory", "checkpoint", "skip_unreadable")
 STAGES = {  # of a fit, in words
     "trim": "looking for gross samples",
     "covariance": "whitening the samples",
@@ -68,6 +68,7 @@ def add(commands: Any) -> None:
         epilog="examples:\n"
         "  quartic learn samples.npy\n"
         "  quartic learn samples.csv --components 20 --out model.npz\n"
+        "  quartic learn subjects.csv --groups subject\n"
         "  quartic learn recording.npz --key signals --ica --json | python3 -m json.tool\n"
         "  quartic learn huge.zarr --memory 4GB --checkpoint run.npz --out model.npz\n"
         "  quartic learn --from-moments all.npz\n"
@@ -102,6 +103,18 @@ def add(commands: Any) -> None:
         help="save the model in this file; in a .csv file, the atoms alone, as unit rows (with --ica, what each "
         "source is in the features: columns of the mixing matrix)",
     )
+    rows = command.add_argument_group("samples that depend on each other, and long ones")
+    add_groups(rows)
+    rows.add_argument(
+        "--rows",
+        choices=ROWS,
+        default="auto",
+        help="exchangeable: the order of samples means nothing (default: a test says whether neighbours depend on each "
+        "other)",
+    )
+    rows.add_argument(
+        "--no-trim", dest="trim", action="store_false", help="keep samples that are far longer than all others"
+    )
     add_report(command)
     add_common(command)
     add_scale(command)
@@ -115,11 +128,14 @@ def run(arguments: argparse.Namespace) -> int:
     check_output("--report", arguments.report, *inputs, arguments.out, formats=PAGES)
     if (arguments.file is None) == (arguments.from_moments is None):
         raise CommandError("give either a file of samples or --from-moments; see quartic learn --help")
-    if arguments.from_moments is not None and (arguments.key is not None or has_options(arguments)):
-        raise CommandError("--from-moments reads no samples: leave out --key and the options for large data")
+    reading = arguments.key is not None or arguments.groups is not None or not arguments.trim or has_options(arguments)
+    if arguments.from_moments is not None and reading:
+        raise CommandError(
+            "--from-moments reads no samples: leave out --key, --groups, --no-trim and the options for large data"
+        )
     kind = SpectralICA if arguments.ica else SpectralDictionaryLearning
-    options = {"refine": arguments.refine, "temperature": arguments.temperature, "random_state": arguments.seed}
-    model = kind(arguments.components, **options)
+    names = {"refine": "refine", "temperature": "temperature", "rows": "rows", "trim": "trim", "random_state": "seed"}
+    model = kind(arguments.components, **{name: vars(arguments)[option] for name, option in names.items()})
     given = text.spoken(arguments.file or arguments.from_moments)
     said: list[str] = []
     written = _fit(model, arguments, given, said)
@@ -142,19 +158,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _fit(model: Model, arguments: argparse.Namespace, given: str, said: list[str]) -> list[str]:
     """Fit to what was ``given``, and look at it in passing; a line on the header of a text file, where there is one."""
-    named = {"n_components": "--components", "temperature": "--temperature", "checkpoint": "--checkpoint"}
+    named = {name: f"--{name}" for name in ("temperature", "groups", "checkpoint")} | {"n_components": "--components"}
     with bad_input(given, **named), progress(STAGES, said) as show:
         if arguments.from_moments is not None:
             model.fit_moment(load(arguments.from_moments, FourthMoment))
             return []
-        with samples(arguments) as (X, names, header):
+        with samples(arguments) as (X, names, header, groups):
             if isinstance(X, np.ndarray):
                 if X.shape[0] < 2:
                     raise CommandError(f"{given}: holds one sample; at least two are needed, and many more are better")
                 _warn(said, [f"{given}: {what}" for what in (*transposed(*X.shape), *suspicious(X, names))])
                 if show is not None:
                     model.set_callbacks(_Watch(show))
-            model.fit(X)
+            model.fit(X, groups=groups)
             if isinstance(X, np.ndarray) and not model.learned_.overcomplete:
                 _warn(said, [f"{given}: {what}" for what in _skewed(model, X)])
         if names is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from quartic._checkpoint import digest
 from quartic.cli.common import DONE_CODES, OK, CommandError, bad_input, check_output, say, seed, to_json, whole, writing
-from quartic.cli.scale import DATA, add_scale, samples
+from quartic.cli.scale import DATA, add_groups, add_scale, samples
 from quartic.frame import Frame
 from quartic.moments import Covariance, FourthMoment
 
@@ -41,6 +41,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--first", type=seed, default=0, metavar="ROW", help="index of the first row in all of the data (default: 0)"
     )
+    add_groups(command)
     command.add_argument("--json", action="store_true", help="print one JSON object, for machines")
     add_scale(command)
     command.set_defaults(run=run_moments)
@@ -71,8 +72,8 @@ def run_moments(arguments: argparse.Namespace) -> int:
     start: Covariance | FourthMoment = Covariance()
     if arguments.frame is not None:
         start = FourthMoment(load(arguments.frame, Frame))
-    with bad_input(arguments.file), samples(arguments) as table:
-        moment = start.update(table.X, index=arguments.first)
+    with bad_input(arguments.file, groups="--groups"), samples(arguments) as table:
+        moment = start.update(table.X, index=arguments.first, groups=table.groups)
     return _saved(moment, arguments)
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from quartic.cli.common import CommandError, check_output, whole
 from quartic.cli.files import check_finite
 from quartic.cli.files import open_samples as open_file
-from quartic.cli.text import STDIN, TEXT, Table
-from quartic.sources import feature_names, open_samples, parsed_bytes
+from quartic.cli.text import STDIN, TEXT, Table, check_column
+from quartic.sources import feature_names, open_labels, open_samples, parsed_bytes
 
 LARGE = (".zarr", ".h5", ".hdf5", ".parquet")
 DATA = (
@@ -40,6 +40,16 @@ def add_scale(command: argparse.ArgumentParser) -> None:
     )
 
 
+def add_groups(command: argparse._ActionsContainer) -> None:
+    """The option for samples that are not independent of each other."""
+    command.add_argument(
+        "--groups",
+        metavar="COLUMN",
+        help="name of the column that says what each sample belongs to (subject, session, image): numbers or text, "
+        "no feature; samples of one group may depend on each other",
+    )
+
+
 def has_options(arguments: argparse.Namespace) -> bool:
     """Whether one of the options of :func:`add_scale` is there."""
     asked = (arguments.scheduler, arguments.workers, arguments.memory, arguments.checkpoint)
@@ -47,7 +57,13 @@ def has_options(arguments: argparse.Namespace) -> bool:
 
 
 def opened(
-    path: str, key: str | None, *, finite: bool = True, chunks: bool = False, memory: str | None = None
+    path: str,
+    key: str | None,
+    *,
+    finite: bool = True,
+    chunks: bool = False,
+    memory: str | None = None,
+    groups: str | None = None,
 ) -> Table:
     """Samples in whatever format, for every command that reads some.
 
@@ -62,6 +78,8 @@ def opened(
         Whether to read in chunks, as a Dask array, what need not be.
     memory : str, optional
         What chunks may take.
+    groups : str, optional
+        Name of the column of groups.
 
     Returns
     -------
@@ -69,7 +87,7 @@ def opened(
     """
     suffix = os.path.splitext(path)[1].lower()
     if not (chunks or os.path.isdir(path) or suffix in LARGE):
-        return open_file(path, key, finite=finite)
+        return open_file(path, key, finite=finite, groups=groups)
     if path == STDIN or suffix in (".npz", *TEXT):
         raise CommandError(f"{path}: is read as a whole; save it as .npy or Zarr to read it in chunks")
     try:
@@ -78,7 +96,13 @@ def opened(
         if importlib.util.find_spec("dask") is None:
             needed = "'dask[array,dataframe]' distributed zarr h5py pyarrow"
             raise CommandError(f"{path}: is read with Dask, which is not there; pip install {needed}")
-        return Table(open_samples(path, key=key, memory=memory), feature_names(path))
+        names = feature_names(path)
+        if groups is None:
+            return Table(open_samples(path, key=key, memory=memory), names)
+        check_column(path, names, groups)
+        names = [name for name in names or [] if name != groups]
+        X = open_samples(path, key=key, memory=memory, columns=names)
+        return Table(X, names, groups=open_labels(path, groups))
     except (OSError, ValueError) as error:
         said = str(error).replace(f"{path}: key must", f"{path}: --key must")
         raise CommandError(f"--{said}" if said.startswith("memory ") else said) from None
@@ -88,7 +112,8 @@ def opened(
 def samples(arguments: argparse.Namespace) -> Iterator[Table]:
     """The samples of a command: an array, or a ``Collection`` on the scheduler that was asked for."""
     path = arguments.file
-    table = opened(path, arguments.key, chunks=has_options(arguments), memory=arguments.memory)
+    options = {"memory": arguments.memory, "groups": arguments.groups}
+    table = opened(path, arguments.key, chunks=has_options(arguments), **options)
     if isinstance(table.X, np.ndarray):
         yield table
         return
@@ -99,8 +124,8 @@ def samples(arguments: argparse.Namespace) -> Iterator[Table]:
         raise CommandError(f"--workers must be at least 1; got {arguments.workers}")
     errors = "skip" if arguments.skip_unreadable else "raise"
     with _client(arguments), rate() as show, bad_chunks(path, table):
-        data = Collection(table.X, checkpoint=arguments.checkpoint, errors=errors, callback=show)
-        yield table._replace(X=data)
+        data = Collection(table.X, groups=table.groups, checkpoint=arguments.checkpoint, errors=errors, callback=show)
+        yield table._replace(X=data, groups=None)
 
 
 @contextlib.contextmanager

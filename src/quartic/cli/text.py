@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, NamedTuple, TextIO
 import numpy as np
 
 from quartic.cli.common import CommandError, why
+from quartic.evidence.groups import listed
 
 STDIN, INPUT = "-", "standard input"  # as an argument, and in messages
 TEXT = (".csv", ".tsv", ".txt")
@@ -24,11 +25,15 @@ ROWS = 1000  # that are turned to text at a time; arbitrary
 
 
 class Table(NamedTuple):
-    """Samples as rows, an array or a Dask array; names of their features, if known; what was made of a first line."""
+    """Samples as rows, an array or a Dask array; names of their features, if known; what was made of a first line.
+
+    ``groups`` are the labels in a column that is no feature, where one was asked for.
+    """
 
     X: Any
     names: list[str] | None = None
     header: str | None = None
+    groups: Any = None
 
 
 class _Head(NamedTuple):
@@ -41,14 +46,48 @@ class _Head(NamedTuple):
     names: list[str] | None
     header: str
 
+    def column(self, path: str, name: str | None) -> int | None:
+        """The place of the column of that name, in a line."""
+        return None if name is None else check_column(path, self.names, name) + self.indexed
 
-def read_input(*, finite: bool = True) -> Table:
+
+class _Labels(NamedTuple):
+    """What a column holds that is no feature; none where there is no such column."""
+
+    column: int | None
+    found: list[str]
+
+    def keep(self, field: str) -> float:
+        """Of one line, which stands as a number among the others."""
+        self.found.append(field.strip())
+        return 0.0
+
+    @property
+    def whole(self) -> bool:
+        """Whether none is missing."""
+        return not any(label.lower() in MISSING for label in set(self.found))
+
+
+def check_column(path: str, names: list[str] | None, name: str) -> int:
+    """The place of a column among the names of all; refused where there is none."""
+    if not names:
+        raise CommandError(
+            f"--groups {name}: {path} has no names of columns; give text with a header, or Parquet, whose columns have"
+        )
+    if name not in names:
+        raise CommandError(f"--groups {name}: {path} has no such column, but {listed(names)}; give one of these names")
+    if len(names) == 1:
+        raise CommandError(f"--groups {name}: {path} has no other column; give samples with features")
+    return names.index(name)
+
+
+def read_input(*, finite: bool = True, groups: str | None = None) -> Table:
     """The numbers of a text on standard input; see :func:`read`."""
     data = sys.stdin.buffer.read()
-    return _read(INPUT, lambda: io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig", newline=""), finite)
+    return _read(INPUT, lambda: io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig", newline=""), finite, groups)
 
 
-def read(path: str, *, finite: bool = True) -> Table:
+def read(path: str, *, finite: bool = True, groups: str | None = None) -> Table:
     """The numbers of a text; a first line without any number, or as pandas numbers its columns, is a header.
 
     Parameters
@@ -56,24 +95,31 @@ def read(path: str, *, finite: bool = True) -> Table:
     path : str
     finite : bool
         Whether to refuse values that are missing or not finite; otherwise those that are missing are NaN.
+    groups : str, optional
+        Name of a column of labels, which may be text.
     """
-    return _read(path, lambda: open(path, encoding="utf-8-sig", newline=""), finite)
+    return _read(path, lambda: open(path, encoding="utf-8-sig", newline=""), finite, groups)
 
 
-def _read(path: str, opened: Callable[[], TextIO], finite: bool) -> Table:
+def _read(path: str, opened: Callable[[], TextIO], finite: bool, groups: str | None) -> Table:
     """The numbers of a text that can be opened more than once; ``path`` names it in messages."""
-    reason = "cannot be read as numbers"
+    reason, labels = "cannot be read as numbers", _Labels(None, [])
     try:
         with opened() as file:
             head = _head(file)
+            labels = _Labels(head.column(path, groups), [])
             try:
-                X = _numbers(file, head)
+                X = _numbers(file, head, labels)
             except ValueError:
                 if finite:
                     raise
-                X = _numbers(file, head, _number_or_nan)
-        if X.shape[1] == head.width and (not finite or np.all(np.isfinite(X))):
-            return Table(np.ascontiguousarray(X[:, 1:]) if head.indexed else X, head.names, head.header)
+                labels.found.clear()
+                X = _numbers(file, head, labels, _number_or_nan)
+        if X.shape[1] == head.width and (not finite or np.all(np.isfinite(X))) and labels.whole:
+            left = [j for j in range(head.indexed, head.width) if j != labels.column]
+            names = head.names if head.names is None else [head.names[j - head.indexed] for j in left]
+            X = X if len(left) == head.width else np.ascontiguousarray(X[:, left])
+            return Table(X, names, head.header, labels.found if groups is not None else None)
     except UnicodeDecodeError:
         only = "; of other formats, give the name of a file" if path == INPUT else ""
         raise CommandError(f"{path}: is not a text in UTF-8{only}; {RIGHT}") from None
@@ -81,7 +127,7 @@ def _read(path: str, opened: Callable[[], TextIO], finite: bool) -> Table:
         raise CommandError(f"{path}: cannot be read ({why(error)}); check the path and its permissions") from None
     except (ValueError, UserWarning) as error:
         reason = why(error)
-    raise CommandError(f"{path}: {_fault(opened, finite) or f'{reason}; {RIGHT}'}")
+    raise CommandError(f"{path}: {_fault(opened, finite, labels.column) or f'{reason}; {RIGHT}'}")
 
 
 def spoken(path: str) -> str:
@@ -128,7 +174,7 @@ def _head(file: Any) -> _Head:
     return _Head(number, separator, len(fields), index, names, f"line {number} names the columns{note}")
 
 
-def _numbers(file: Any, head: _Head, number: Any = None) -> np.ndarray:
+def _numbers(file: Any, head: _Head, labels: _Labels, number: Any = None) -> np.ndarray:
     """All lines after the header, by NumPy; by ``number`` for each, which is slow, where it is given."""
     file.seek(0)
     for _ in range(head.skip):
@@ -136,6 +182,8 @@ def _numbers(file: Any, head: _Head, number: Any = None) -> np.ndarray:
     converters = {} if number is None else dict.fromkeys(range(head.width), number)
     if head.indexed:
         converters[0] = lambda _: 0.0  # an index may be anything; left out of what is read, it would hide ragged lines
+    if labels.column is not None:
+        converters[labels.column] = labels.keep
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # that there is nothing to read is a warning of NumPy
         X: np.ndarray = np.loadtxt(
@@ -144,7 +192,7 @@ def _numbers(file: Any, head: _Head, number: Any = None) -> np.ndarray:
     return X
 
 
-def _fault(opened: Callable[[], TextIO], finite: bool) -> str | None:
+def _fault(opened: Callable[[], TextIO], finite: bool, labels: int | None) -> str | None:
     """The first thing that is wrong in a text that NumPy cannot read, where, and the remedy; None if all looks well."""
     with opened() as file:
         try:
@@ -159,7 +207,7 @@ def _fault(opened: Callable[[], TextIO], finite: bool) -> str | None:
                 continue
             samples = True
             for column, field in enumerate(fields, 1):
-                wrong = None if head.indexed and column == 1 else _wrong(field, finite)
+                wrong = None if head.indexed and column == 1 else _wrong(field, finite, column - 1 == labels)
                 if wrong is not None:
                     name = f" ({names[column - 1]})" if names[column - 1 : column] else ""
                     first = " (in a header there must be no numbers)" if number == head.skip + 1 and not names else ""
@@ -169,10 +217,12 @@ def _fault(opened: Callable[[], TextIO], finite: bool) -> str | None:
     return None if samples else f"holds no samples; {RIGHT}"
 
 
-def _wrong(field: str, finite: bool) -> str | None:
-    """What is wrong with a field, and the remedy."""
+def _wrong(field: str, finite: bool, label: bool) -> str | None:
+    """What is wrong with a field, and the remedy; a ``label`` may be any text."""
     if field.lower() in MISSING:
-        return (f": {field}; {FILL}" if field else f" is empty; {FILL}") if finite else None
+        return (f": {field}; {FILL}" if field else f" is empty; {FILL}") if finite or label else None
+    if label:
+        return None
     if not _is_number(field):
         if _is_number(field.replace(",", ".", 1)):
             return f": {field!r} has a decimal comma; write numbers with points"

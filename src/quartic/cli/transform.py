@@ -48,6 +48,7 @@ def add(commands: Any) -> None:
     command.add_argument("model", metavar="MODEL", help="a file that quartic learn --out saved")
     command.add_argument("file", metavar="DATA", help=f"{DATA} with samples as rows")
     command.add_argument("--key", metavar="NAME", help="which array, if the file holds more than one")
+    command.add_argument("--groups", metavar="COLUMN", help="name of a column that is no feature, as in quartic learn")
     command.add_argument(
         "--out",
         metavar="CODES",
@@ -63,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     names = [f"{model._noun}{i}" for i in range(model.n_components_)]
     given = text.spoken(arguments.file)
     with bad_input(given):
-        table = opened(arguments.file, arguments.key)
+        table = opened(arguments.file, arguments.key, groups=arguments.groups)
         X = rows_for(model, table, arguments.model, given)
         model.__dict__.pop("feature_names_in_", None)  # they are checked, and an array has none
         with progress({}):

@@ -97,9 +97,8 @@ class Evidence:
         w = data.weight(rows)
         share = np.sum(w) ** 2 / max(np.sum(w * w) * w.shape[0], np.finfo(np.float64).tiny)
         total = math.ceil(share * data.count)
-        groups = None if data.groups is None else data.groups[rows]
         lost = Lost.of(np.asarray(to_numpy(data.take(rows)), dtype=np.float64), frame)
-        return cls.of_rows(data.whitened(rows, frame), rows, w, total, groups, lost, ordered=data.ordered)
+        return cls.of_rows(data.whitened(rows, frame), rows, w, total, data.group(rows), lost, ordered=data.ordered)
 
     @property
     def half(self) -> np.ndarray:
@@ -112,9 +111,12 @@ class Evidence:
         return None if self.units.kind is Kind.ROWS else self.units.of
 
     @property
-    def of_rows_alone(self) -> bool:
-        """Whether halves by a hash of the row, as accumulators have them, are independent."""
-        return self.units.kind is Kind.ROWS and self.copies == 1.0
+    def halves_by_hash(self) -> bool:
+        """Whether halves by a hash of the row, or of the group that it is named to belong to, are independent.
+
+        Moments have such halves.
+        """
+        return self.units.kind is not Kind.STRETCHES and self.copies == 1.0
 
     @property
     def dim(self) -> int:

@@ -105,10 +105,10 @@ def named(groups: np.ndarray, Z: np.ndarray, index: np.ndarray) -> Units:
     """Groups ``(m,)`` of whitened rows ``Z (m, r)``; which are in one half does not depend on their names."""
     names, first, code = np.unique(groups, return_index=True, return_inverse=True)
     n = names.shape[0]
-    place = np.argsort(np.argsort(row_hash(index[first]), kind="stable"), kind="stable")
-    unit = (place * min(n, MOST) // n)[code]
+    place = np.argsort(np.argsort(row_hash(index[first]), kind="stable"), kind="stable")[code]  # instead of the name
+    unit = place * min(n, MOST) // n
     features = _features(Z)
-    sums = np.stack([np.bincount(code, column, n) for column in features.T], axis=1)
+    sums = np.stack([np.bincount(place, column, n) for column in features.T], axis=1)
     effect = _effect(np.sum(sums * sums, axis=0), features)
     apart = row_hash(row_hash(index)) / 2.0**64 <= 1 / effect
     return Units(Kind.GROUPS, unit, unit % 2, apart, n, GROUPS, effect=effect)
