@@ -328,7 +328,8 @@ class Collection(Samples):
         limit = Limit.of(take_rows(found["part_rows"], some), counted)
         if not longest(found, limit) <= limit.norm:
             # Some chunk has longer samples than it could tell by itself: once more, now that the limit is known.
-            what = ("survey", share, limit.centre, limit.unit, limit.norm)
+            kept = [x for plane in limit.planes for x in (plane.axes, plane.sharp)]
+            what = ("survey", share, limit.centre, limit.unit, limit.norm, limit.ceiling, *kept)
             found = self.total_of(partial(surveyed, m=m, share=share, limit=limit), surveys, *what)
         long = limit.gross(found["long_rows"])
         gross = np.sort(np.concatenate((found["gross"], found["long_index"][long])))

@@ -300,6 +300,13 @@ class Plane:
     axes: np.ndarray
     sharp: float
 
+    @classmethod
+    def of(cls, rows: np.ndarray, rank: int) -> Plane:
+        """Through rows ``(k, d)``, in the sense of least squares; a line where they span no plane."""
+        _, values, axes = np.linalg.svd(rows, full_matrices=False)
+        rank = rank if values.shape[0] >= rank and values[rank - 1] > FAR else 1
+        return cls(axes[:rank].T, float(values[rank - 1]))
+
     def holds(self, rows: np.ndarray, norms: np.ndarray) -> np.ndarray:
         """Whether rows ``(k, d)`` lie in it, but for an ordinary sample and its own error."""
         unit = rows / norms[:, None]  # so that no square overflows
@@ -336,20 +343,19 @@ def shared_planes(rows: np.ndarray) -> list[tuple[Plane, np.ndarray]]:
         choices = [(spanning[:, None], line, line, betainc((d - 1) / 2, 0.5, close))]
         if d > 2:
             span = squares[i] * squares[j] - G[i, j] ** 2
-            apart = (span > squares[i] + squares[j]) & (
-                np.minimum(squares[i], squares[j]) > FAR**2
-            )  # two rows of one line span no plane
+            # Two rows of one line span no plane, and of shorter ones none that is sharp.
+            apart = (span > squares[i] + squares[j]) & (np.minimum(squares[i], squares[j]) > FAR**2)
             i, j, span, first, second = (x[apart] for x in (i, j, span, first, second))
             a, b = G[i], G[j]
             along = a**2 * squares[j, None] - 2 * a * b * G[i, j, None] + b**2 * squares[i, None]
-            weakest = span / (squares[i] + squares[j])  # at most twice the smaller eigenvalue of their Gram matrix
+            weakest = span / (squares[i] + squares[j])  # the smaller eigenvalue of their Gram matrix, or half of it
             close = np.minimum(1 / squares + 1 / weakest[:, None], 1.0)
             within = 1 - along / span[:, None] / squares <= close
             # What lies along one of the two says nothing of the plane.
             new = within & ~line[first] & ~line[second]
             choices.append((np.stack((i, j), axis=1), within, new, close ** ((d - 2) / 2)))
         tests = firsts.shape[0] * sum(spanned.shape[0] for spanned, *_ in choices)
-        most, mine, rank = 0, None, 0
+        most, mine, rank, spanned_by = 0, None, 0, left[:0]
         for spanned, within, new, chance in choices:
             others = np.ones_like(within)
             np.put_along_axis(others, spanned, False, axis=1)
@@ -359,12 +365,18 @@ def shared_planes(rows: np.ndarray) -> list[tuple[Plane, np.ndarray]]:
             held = np.sum(within | ~others, axis=1) * (np.min(logs, axis=1, initial=0.0) < math.log(CHANCE / tests))
             if held.size and np.max(held) > most:
                 most, place, rank = int(np.max(held)), int(np.argmax(held)), spanned.shape[1]
-                mine = within[place] | ~others[place]
+                mine, spanned_by = within[place] | ~others[place], spanned[place]
         if mine is None:
             break
-        _, values, axes = np.linalg.svd(rows[left[mine]], full_matrices=False)
-        plane = Plane(axes[:rank].T, float(values[rank - 1]))
-        if np.max(norms[left[mine]]) > FAR:
+        # The longest decide where it lies: each must lie in what the others share.
+        for s in np.union1d(spanned_by, np.flatnonzero(mine)[:FEW]):
+            others = mine & (np.arange(left.shape[0]) != s)
+            one = left[[s]]
+            mine[s] = np.any(others) and bool(Plane.of(rows[left[others]], rank).holds(rows[one], norms[one])[0])
+        if not np.any(mine):
+            break
+        if np.sum(mine) > 1 and np.max(norms[left[mine]]) > FAR:
+            plane = Plane.of(rows[left[mine]], rank)
             found.append((plane, plane.holds(rows, norms)))
             mine |= found[-1][1][left]
         left = left[~mine]
@@ -388,7 +400,8 @@ class Limit:
     """The norm from which on a sample alone would decide every moment, and the directions in which it may be longer.
 
     Norms are about ``centre (d,)`` and in units of ``unit (d,)``: features may come in very different ones.  Longer
-    samples are none the less kept where they lie in one of the ``planes``, but for ordinary samples, of norm ``size``.
+    samples up to the ``ceiling`` are none the less kept where they lie in one of the ``planes``, but for ordinary ones,
+    of norm ``size``.
     """
 
     centre: np.ndarray
@@ -405,9 +418,10 @@ class Limit:
         A sample of norm ``TRIM m^(1/4) q``, with ``q`` the 90% quantile of all norms, has a fourth power some hundred
         times as large as those of all others together; several that are ``FAR`` longer than 99.5% of all are as bad.
         But length alone does not tell: rare activity looks the same.  Atoms come again: samples longer than ``FAR q``
-        that share a line or plane are kept, unless few of them are ``ABSURD``.  Of the others those that point nowhere
-        in particular are outliers, from ``FAR q`` on where they are more than 0.5% of all; such that do not are
-        atoms, too.  Where they are fewer than ``FEW``, each that comes alone is an outlier.
+        that share a line or plane are kept, unless one alone has such a fourth power beside all others, rare ones as
+        well, or few of them an ``ABSURD`` energy.  Of the others those that point nowhere in particular are outliers,
+        from ``FAR q`` on where they are more than 0.5% of all; such that do not are atoms, too.  Fewer than ``FEW`` are
+        outliers, since each comes alone.
         """
         xp = array_namespace(some)
         if some.shape[0] == 0:
@@ -440,13 +454,11 @@ class Limit:
         for plane, mine in shared_planes(rows):
             alone &= ~mine
             planes += [plane] if np.sum(lengths[mine] ** 2) <= energy else []
-        limit = replace(
-            limit, norm=lowest, size=ordinary, planes=tuple(planes), ceiling=ordinary * _ceiling(norms / ordinary, m)
-        )
-        if common and np.sum(far) >= FEW:
-            return replace(
-                limit, norm=FAR * (most if 2 * np.sum(alone) > np.sum(far) and points_nowhere(rows[alone]) else many)
-            )
+        ceiling = ordinary * _ceiling(norms / ordinary, m)
+        limit = replace(limit, norm=lowest, size=ordinary, planes=tuple(planes), ceiling=ceiling)
+        if common and np.sum(far) >= FEW:  # sums of several atoms point nowhere, too, but are not most of them
+            nowhere = 2 * np.sum(alone) > np.sum(far) and points_nowhere(rows[alone])
+            return replace(limit, norm=FAR * (most if nowhere else many))
         if np.sum(alone) < FEW or points_nowhere(rows[alone]) or np.sum(lengths[alone] ** 2) > energy:
             return limit
         return replace(limit, norm=FAR * float(np.max(lengths[alone])) * ordinary)
