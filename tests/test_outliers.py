@@ -68,7 +68,7 @@ def rare_pair(m, d, p, together, rng):
 @pytest.mark.parametrize(("m", "p"), [(5000, 0.005), (20_000, 0.002), (20_000, 0.01)])
 @pytest.mark.parametrize("together", [0.0, 0.8])
 @pytest.mark.parametrize("d", [4, 8, 16])
-def test_a_rare_pair_is_never_trimmed(seed, m, p, together, d):
+def test_a_rare_pair_is_not_trimmed(seed, m, p, together, d):
     Y, _ = rare_pair(m, d, p, together or p, np.random.default_rng(seed))
     assert trim(Y, None) == (None, 0)
 
