@@ -344,9 +344,10 @@ class Collection(Samples):
         limit = limit if none is None else replace(limit, norm=math.inf)
         if not longest(found, limit) <= limit.norm:
             # Some chunk has longer samples than it could tell by itself: once more, now that the limit is known.
-            what = ("survey", share, limit.centre, limit.unit, limit.norm)
+            kept = [x for plane in limit.planes for x in (plane.axes, plane.sharp)]
+            what = ("survey", share, limit.centre, limit.unit, limit.norm, limit.ceiling, *kept)
             found = self.total_of(partial(surveyed, m=m, share=share, limit=limit), surveys, *what)
-        long = to_numpy(limit.norms(found["long_rows"])) > limit.norm
+        long = limit.gross(found["long_rows"])
         gross = np.sort(np.concatenate((found["gross"], found["long_index"][long])))
         covariance = covariance_of(found)
         if not np.all(long):  # they are not, after all

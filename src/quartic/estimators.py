@@ -660,7 +660,8 @@ class SpectralDictionaryLearning(SpectralEstimator):
     components_ : ndarray of shape (n_components, n_features)
         Atoms, unit rows: the one with most energy first, the largest entry of each positive.
     mean_ : ndarray of shape (n_features,)
-        Mean of the samples; for exactly sparse data the point that they are sparse about.
+        Mean of the samples that were not trimmed, with their weights; for exactly sparse data the point that they are
+        sparse about.
     certificates_ : ndarray of shape (n_components,)
         Lower bound on the squared correlation of each atom with a true one in whitened coordinates, estimated with
         disjoint halves of the samples; 0 where nothing is proven.  Without noise that is the squared correlation of
@@ -821,6 +822,7 @@ class SpectralICA(SpectralEstimator):
     mixing_ : ndarray of shape (n_features, n_components)
         Its pseudo-inverse on the span of the samples: ``X = sources @ mixing_.T + mean_``.
     mean_ : ndarray of shape (n_features,)
+        Mean of the samples that were not trimmed, with their weights.
     whitening_ : ndarray of shape (n_components, n_features), or (r, n_features) where n_components exceeds r dimensions
         Pre-whitening matrix, from the samples to uncorrelated coordinates of variance 1.
     kurtosis_ : ndarray of shape (n_components,)

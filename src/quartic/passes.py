@@ -122,7 +122,7 @@ def surveyed(piece: Piece, m: int, share: float, limit: Limit | None = None) -> 
     if limit is None:
         limit = Limit.of(take_rows(piece.rows, mine[:: max(1, mine.shape[0] // GLANCE)]), m, strict=False)
     norms = to_numpy(limit.norms(piece.rows))[mine]
-    long = norms > limit.norm * (1.0 if known else SUSPECT)
+    long = limit.gross(piece.rows)[mine] if known else norms > limit.norm * SUSPECT
     if not known and np.sum(long) > SUSPECTS:
         long[:] = False
     w = piece.weights

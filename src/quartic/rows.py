@@ -111,7 +111,7 @@ def looked_at(Y: Any) -> Rows:
         limit = Limit.of(some, finite.shape[0])
     except ValueError as error:
         return Rows(some, finite[:0], m, infinite, 0, str(error), places)
-    long = [to_numpy(limit.norms(Y[a : min(a + CHUNK, m), :])) > limit.norm for a in starts]
+    long = [limit.gross(Y[a : min(a + CHUNK, m), :]) for a in starts]
     good = finite[~np.concatenate(long)[finite]] if long else finite
     gross = finite.shape[0] - good.shape[0]
     if good.shape[0] > LOOKED:
