@@ -28,7 +28,7 @@ def independent(rng: np.random.Generator, m: int, d: int) -> np.ndarray:
 
 def walks(rng: np.random.Generator, m: int, d: int) -> np.ndarray:
     """Random walks."""
-    return np.cumsum(independent(rng, m, d) - 0.0, axis=0)
+    return np.cumsum(independent(rng, m, d), axis=0)
 
 
 def autoregressive(coefficient: float) -> Callable[[np.random.Generator, int, int], np.ndarray]:
@@ -97,8 +97,8 @@ SPOILED: dict[str, Spoil] = {
 KINDS = (*DRAWN, *SPOILED)
 CAUSE = {
     "walks": "serial", "AR(0.999)": "serial", "slow sines": "serial", "repeated": "repeated-rows", "rounded": "rounded",
-    "imputed": "repeated-values", "clipped": "clipped", "squashed": "squashed", "signs": "rounded",
-    "gross sensor": "gross",
+    "imputed": "filled", "clipped": "clipped", "squashed": "squashed", "signs": "rounded",
+    "gross sensor": "gross-sensor",
 }  # fmt: skip
 
 

@@ -537,4 +537,5 @@ def test_more_atoms_than_the_data_have(run, tmp_path, seed):
     np.save(tmp_path / "t.npy", draw(seed, coefficients="gaussian").samples)
     code, out, _ = run("learn", tmp_path / "t.npy", "--components", N + 4)
     assert code == 3
-    assert f"{N + 4} atoms found, {N} certified, as many as dimensions. The data may have no more: ask for {N}," in out
+    assert f"{N} of {N + 4} atoms certified. As many atoms are certified as there are dimensions." in out
+    assert f"The data may have no more: ask for {N}," in out

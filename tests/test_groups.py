@@ -501,5 +501,5 @@ def test_warns_of_too_few_groups():
     Y, who, _ = subjects(0, 3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(DecompositionWarning, match="too few parts of the samples are independent"):
+        with pytest.raises(DecompositionWarning, match="There are 3 groups of rows; 10 are needed"):
             fitted(Y, who)

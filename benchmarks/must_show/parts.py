@@ -12,6 +12,7 @@ from benchmarks import report
 from benchmarks.problems import SamplesProblem
 from quartic.algorithms.temper import tempering
 from quartic.evidence import Evidence
+from quartic.evidence.units import dealt
 from quartic.halves import half_of, row_hash
 from quartic.local import untangle
 from quartic.metrics import match
@@ -36,7 +37,7 @@ def measure(problem, seed):
         found[name] = search(moment, n, nobody, np.random.default_rng(seed)).atoms
         window = search_window(moment, n, nobody, np.random.default_rng(seed))
         found[f"{name}, window"] = nobody if window is None else window.atoms
-    cloud = Evidence(Z.astype(np.float64), half, np.ones(Z.shape[0]), Z.shape[0])
+    cloud = Evidence(Z.astype(np.float64), dealt(half), np.ones(Z.shape[0]), Z.shape[0])
     found["local"] = untangle(cloud, Certified(nobody, np.zeros(0)), np.random.default_rng(seed)).atoms
     truth = A @ frame.forward
     shares = {name: match(truth, U).found(FOUND) / n if U.shape[0] else 0.0 for name, U in found.items()}

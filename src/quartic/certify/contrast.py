@@ -36,6 +36,7 @@ from quartic._arrays import pack_rank_one, packed_dim
 Score = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]  # psi, its derivative, and psi(y) / y
 
 FAR = 1e-5  # about the rate of false alarms of one plane: so far out errors of few units are matched
+SILENT = float(np.finfo(np.float32).eps)  # a variance, under weights, that is none but for rounding
 BLOCK = 1 << 22  # numbers of packed features at a time
 
 
@@ -148,7 +149,7 @@ def measure(S: np.ndarray, W: np.ndarray, score: Score, units: np.ndarray | None
     squares = S * S
     V = W.T @ squares  # (r or 1, r): variances under the weights of each axis
     own = V[0] if W.shape[1] == 1 else np.diagonal(V).copy()
-    spread = np.sqrt(np.where(own > 0, own, 1.0))
+    spread = np.sqrt(np.where(own > SILENT, own, 1.0))
     psi, slope, phi = score(S / spread)
     slope, phi = slope / spread, phi / spread
     W2 = W * W

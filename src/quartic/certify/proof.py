@@ -436,12 +436,16 @@ def _angle(contrast: Contrast, k: np.ndarray, sure: float) -> tuple[np.ndarray, 
     safe = np.where(usable, stiff, 1.0)
     x = np.where(usable, contrast.offset.value / safe, 0.0)
     e = np.where(usable, contrast.offset.error / safe, 0.0)
-    lost = np.any(other & ~usable, axis=1)
-    noise = np.sum(e**2, axis=1) - 2 * np.sqrt(2 * np.sum(e**4, axis=1))
-    length = np.sqrt(np.maximum(np.sum(x**2, axis=1) - np.maximum(noise, 0.0), 0.0)) + LIMIT * np.max(e, axis=1)
     real = contrast.sharp(sure)
     both = usable & usable.T & real[:, None] & real
     symmetric = np.where(both, (x + x.T) ** 2 - e**2 - e.T**2, 0.0) / 4
+    # A rotation turns i towards j as far as j away from i: where one of the two is not known to 45 degrees the other
+    # counts, for a source of two points beside a heavy-tailed one, say.
+    better = usable.T & (~usable | (LIMIT * e > 1)) & (np.where(usable, e, np.inf) > e.T)
+    x, e, usable = np.where(better, -x.T, x), np.where(better, e.T, e), usable | usable.T
+    lost = np.any(other & ~usable, axis=1)
+    noise = np.sum(e**2, axis=1) - 2 * np.sqrt(2 * np.sum(e**4, axis=1))
+    length = np.sqrt(np.maximum(np.sum(x**2, axis=1) - np.maximum(noise, 0.0), 0.0)) + LIMIT * np.max(e, axis=1)
     return np.where(lost, np.inf, length), np.sqrt(np.maximum(np.sum(symmetric, axis=1), 0.0))
 
 

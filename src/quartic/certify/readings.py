@@ -9,7 +9,8 @@ The order of what is assumed decides, plane by plane:
    weight, and nothing shows the contrary: no other score or weight has one beyond a tenth, and the two are not active
    together more often than by chance, unless that is shown to be a correlation below a tenth.
 2. Cross terms that **may** be so small, and no second reading: the two have different kurtoses and are shown to be far
-   from a plane that is the same in all directions but for lengths (the coupling is less than half of the kurtosis); or
+   from a plane that is the same in all directions but for lengths (the coupling is less than half of the kurtosis, or
+   one kurtosis is positive and the other negative, which no such plane has); or
    they are skewed and mixed third moments are shown to be small (signs of a skewed pair are independent in no axes).
 3. *Few active atoms in samples of small norm*: for signals of positive kurtosis, the axes in which those samples are
    significantly sparser, for dependent signals not less so than samples of all norms (sums of what hardly ever occurs
@@ -156,6 +157,8 @@ def read(
         loose = contrast.coupling.surely_within(HALF * size, limits.interval) | ~sharp[:, None]
         far = loose & loose.T & (sharp[:, None] | sharp)
         different |= far & (apart > errors * np.hypot(shape.error[:, None], shape.error))
+        surely = np.where(k.surely_beyond(0.0, errors), np.sign(k.value), 0.0)
+        different |= surely[:, None] * surely < 0
         close = sharp[:, None] & contrast.coupling.surely_beyond(HALF * size, limits.interval)
         for harmonic in contrast.harmonics:
             close = close & close.T & harmonic.surely_within(HALF * (size + size.T), limits.interval)
@@ -170,7 +173,8 @@ def read(
         mixed |= cross | cross.T
     often, ever, crooked = together(S, limits.interval)
     dependent |= discovered(often, other)
-    contrary |= discovered(ever, other & ~crooked)  # noise that is not white is larger where an atom is active
+    # Light-tailed signals are active all the time.  Noise that is not white is larger where an atom is active.
+    contrary |= discovered(ever, (heavy[:, None] | heavy) & other & ~crooked)
     both = heavy[:, None] & heavy & other
     norms = small_norms(S, dependent)
     seen = ~both | (norms.count >= FEWEST)

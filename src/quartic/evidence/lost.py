@@ -70,6 +70,8 @@ class Lost:
             return cls.nothing()
         variance = np.var(Y, axis=0)
         found = [_loss(Y[:, f], float(frame.mean[f]), float(variance[f])) for f in range(d)]
+        silent = at_rest(Y)
+        found = [(None, 0.0) if kind is Loss.FILLED and silent[f] else (kind, x) for f, (kind, x) in enumerate(found)]
         if squashed(Y):
             found = [
                 (Loss.SQUASHED, float(v)) if kind is None and v > 0 else (kind, lost)
@@ -164,6 +166,17 @@ def filled(y: np.ndarray, mean: float, values: np.ndarray, counts: np.ndarray) -
     centres = [mean, np.mean(others)] + ([np.mean(middle)] if np.ptp(middle) <= WHOLE * spread else [])
     near = min(abs(value - centre) for centre in centres)
     return count / y.shape[0] * spread**2 if near <= EXACTLY * spread else 0.0
+
+
+def at_rest(Y: np.ndarray) -> np.ndarray:
+    """Features ``(d,)`` of ``Y (m, d)`` whose most frequent value comes with those of the others: nothing is active."""
+    spread = np.std(Y, axis=0)
+    most = np.zeros(Y.shape, dtype=bool)
+    for f, y in enumerate(Y.T):
+        values, counts = distinct_values(y, SAME * spread[f])
+        most[:, f] = np.abs(y - values[np.argmax(counts)]) <= EXACTLY * spread[f]
+    all_of_them = np.all(most, axis=1)
+    return np.asarray(2 * np.sum(all_of_them) > np.sum(most, axis=0))
 
 
 def cut_off(values: np.ndarray, counts: np.ndarray) -> float:
