@@ -39,10 +39,10 @@ REASONS = {  # of check.BROKEN: the codes of a status that name what is broken
     "too_dense": ("no-structure", "few-samples"),
     "noisy": ("no-structure", "few-samples"),
     "gross_samples": ("outliers",),
-    "ill_conditioned": ("rounded", "lost-digits"),
+    "ill_conditioned": ("condition",),
     "one_sided": ("skewed", "complete"),  # independent sources are certified all the same
     "always_together": ("two-readings", "no-axes"),
-    "another_dictionary": ("serial",),
+    "another_dictionary": ("serial", "not-stationary"),
     "serial": ("serial",),
     "missing": ("refused",),
 }

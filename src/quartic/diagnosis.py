@@ -21,7 +21,7 @@ from quartic._arrays import (
     packed_dim,
 )
 from quartic._words import counted
-from quartic.algorithms.assume import EPOCHS, changes, neighbours, often, skewness, spaced, tied
+from quartic.algorithms.assume import CHANGED, EPOCHS, drift, neighbours, often, skewness, tied
 from quartic.algorithms.certify import is_certified
 from quartic.algorithms.refine import LOG_COSH_SPREAD, from_gaussian
 from quartic.algorithms.temper import CARRYING, SHARE, effective, tempering
@@ -48,8 +48,6 @@ SKEW, MANY_SKEW = 0.5, 0.25  # skewness of a source that matters, and share of s
 TIED = 0.22  # mean correlation of energies in a group; measured: 0.17 at tau 1/4, 0.23 and more from 0.4, in any axes
 QUIET = 5.0  # decibels of signal over noise; benchmarks/must_show/noise.py goes so far
 CORRELATED = (0.1, 0.5)  # of neighbours: at 0.5 a source with the spectrum of an AR(1) has a third of the samples
-ORDERED, HINT = (1024, 2048), 3.0  # rows whose order is looked at; more only where the first score hints at something
-CHANGED = (6.0, 10.0)  # standard deviations; sums of few squares have longer tails than a Gaussian
 OUTSIDE = (0.05, 0.2)  # of the energy, more than in the samples of the fit; arbitrary
 STRETCHED = (1.5, 2.0)  # factor of a variance, beyond its sampling error; arbitrary
 FADED = (1 / 2, 1 / 3)  # of the kurtosis in the samples of the fit; sums of two atoms have half
@@ -582,8 +580,7 @@ def _serial(view: View) -> Finding:
 def _stationary(view: View, serial: Finding) -> Finding:
     if view.Z.shape[0] < 2 * EPOCHS:
         return _not_looked("stationary", f"fewer than {2 * EPOCHS} samples", CHANGED[1])
-    score = changes(spaced(view.Z, ORDERED[0]))
-    score = changes(spaced(view.Z, ORDERED[1])) if score > HINT else score
+    score = drift(view.Z)
     level = _above(score, CHANGED)
     if level == "broken" and serial.level != "ok":
         level = "doubtful"  # neighbours are alike: so are stretches

@@ -257,9 +257,10 @@ def told(learned: Learned, frame: Frame, evidence: Evidence) -> Learned:
     """With its status, from the evidence in the coordinates of a frame."""
     U = learned.components @ frame.forward
     U = U / np.maximum(np.linalg.norm(U, axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    rows, features, trimmed = learned.report.samples, learned.components.shape[1], learned.report.trimmed
     status = status_of(
         U, learned.certificates, learned.doubts, learned.stability, evidence,
-        rows=learned.report.samples, features=learned.components.shape[1], trimmed=learned.report.trimmed,
+        rows=rows, features=features, dim=frame.rank, trimmed=trimmed,
     )  # fmt: skip
     return replace(learned, status=status, report=replace(learned.report, units=str(evidence.units)))
 

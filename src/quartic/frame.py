@@ -20,6 +20,8 @@ from quartic._arrays import (
 )
 from quartic._files import load_arrays, readable, save_arrays
 
+ROUNDED = 64 * float(np.finfo(np.float64).eps)  # of the largest eigenvalue: less may be what eigensolvers leave
+
 
 @dataclass(frozen=True, eq=False)
 class Frame:
@@ -55,6 +57,20 @@ class Frame:
     def dim(self) -> int:
         """``r``, the dimension of the whitened samples."""
         return int(self.forward.shape[1])
+
+    @property
+    def rank(self) -> int:
+        """Directions that vary: all that are kept, and those beside them that are no rounding.
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> Y = np.random.default_rng(0).standard_normal((1000, 3)) @ np.ones((3, 4))  # all in one direction
+        >>> quartic.Covariance().update(Y).frame().rank
+        1
+        """
+        beside = self.spectrum[self.dim :] > ROUNDED * max(float(self.spectrum[0]), 0.0)
+        return self.dim + int(np.sum(beside))
 
     @property
     def key(self) -> str:

@@ -16,6 +16,8 @@ from quartic.algorithms.together import correlations_of_pairs, groups, least_cor
 
 OUTSIDE = 0.1  # of the range of a feature: a value that is further outside of it is no state of rest; arbitrary
 EPOCHS = 8  # stretches of rows that are compared; arbitrary
+ORDERED, HINT = (1024, 2048), 3.0  # rows whose order is looked at; more only where the first score hints at something
+CHANGED = (6.0, 10.0)  # standard deviations; sums of few squares have longer tails than a Gaussian
 STEPS, SHRUNK = 20, 0.01  # of Tyler's iteration; a part of the identity, since sparse samples may have no limit
 
 
@@ -86,6 +88,12 @@ def changes(Z: np.ndarray) -> float:
         spread = np.sqrt(2 * weight * np.vdot(K, K))
         scores.append(float(np.sum(epoch * (K @ epoch)) / spread) if spread > 0 else 0.0)
     return max(scores)
+
+
+def drift(Z: np.ndarray) -> float:
+    """The score of :func:`changes` for some rows of ``Z (k, r)``, in their order."""
+    score = changes(spaced(Z, ORDERED[0]))
+    return changes(spaced(Z, ORDERED[1])) if score > HINT else score
 
 
 def skewness(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -47,6 +47,8 @@ class Evidence:
         How often each of them was there.
     lost : Lost
         What is known to be lost of the features.
+    index : ndarray of shape (m,)
+        Their places in the data; empty where these mean nothing.
     """
 
     Z: np.ndarray
@@ -55,6 +57,7 @@ class Evidence:
     total: int
     copies: float = 1.0
     lost: Lost = field(default_factory=Lost.nothing)
+    index: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
     @classmethod
     def of_rows(
@@ -88,7 +91,8 @@ class Evidence:
         order = order[(chance * np.max(weights, initial=0.0) < weights[order]) & (units.of[order] >= 0)]
         effective = math.ceil(total / copies / units.effect)
         lost = Lost.nothing() if lost is None else lost
-        return cls(Z[order], units.at(order), np.ones(order.shape[0]), effective, copies, lost)
+        places = index[order] if ordered and groups is None else index[:0]
+        return cls(Z[order], units.at(order), np.ones(order.shape[0]), effective, copies, lost, places)
 
     @classmethod
     def of(cls, data: Samples, frame: Frame, rows: np.ndarray | None = None, most: int = ROWS) -> Evidence:
@@ -140,7 +144,8 @@ class Evidence:
 
     def at(self, rows: np.ndarray | slice) -> Evidence:
         """Some of them, by their places or a mask."""
-        return replace(self, Z=self.Z[rows], units=self.units.at(rows), weights=self.weights[rows])
+        places = self.index[rows] if self.index.size else self.index
+        return replace(self, Z=self.Z[rows], units=self.units.at(rows), weights=self.weights[rows], index=places)
 
     def first(self, m: int) -> Evidence:
         """Some of them: rows are in random order."""
@@ -157,6 +162,11 @@ class Evidence:
     def apart(self) -> Evidence:
         """Rows that count as independent, each by itself."""
         return self.at(self.units.apart)
+
+    @property
+    def in_order(self) -> np.ndarray:
+        """Rows ``(m, r)`` as they come in the data; none where their order means nothing."""
+        return self.Z[np.argsort(self.index, kind="stable")] if self.index.size else self.Z[:0]
 
     def chunks(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
         """As the refinement reads samples."""

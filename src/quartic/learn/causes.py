@@ -15,7 +15,7 @@ from enum import Enum
 import numpy as np
 
 from quartic._words import counted
-from quartic.algorithms.assume import skewness
+from quartic.algorithms.assume import CHANGED, drift, skewness
 from quartic.algorithms.certify import CERTIFIED, is_certified
 from quartic.certify.doubts import Doubt, Reason
 from quartic.evidence.lost import TENTH, Loss
@@ -54,6 +54,18 @@ class Cause(Enum):
         "Too few groups of rows",
         "There are {units}.",
         "Take more groups: subjects, sessions or images.",
+    )
+    CHANGES = (
+        "not-stationary",
+        "Rows change on the way",
+        "Stretches of rows differ by {score:.0f} standard deviations.",
+        "Learn from each stretch by itself, or subtract what drifts.",
+    )
+    DIRECTIONS = (
+        "condition",
+        "Some features are sums of others",
+        "Only {dim} of {features} directions vary, as far as digits tell.",
+        "Leave out features that are constant, copies, or sums of others; or store more digits.",
     )
     REPEATED_ROWS = (
         "repeated-rows",
@@ -187,15 +199,23 @@ def status_of(
     *,
     rows: int,
     features: int,
+    dim: int,
     trimmed: int,
 ) -> Status:
-    """What happened to atoms ``U (n, r)``, in whitened coordinates and in the order of the result."""
+    """What happened to atoms ``U (n, r)``, in whitened coordinates and in the order of the result.
+
+    ``dim`` is the number of directions that vary beyond rounding.
+    """
     n, certified = certificates.shape[0], int(np.sum(is_certified(certificates)))
     about = of_rows(evidence, rows, features) + of_features(evidence, U)
+    if dim < min(features, rows - 1):
+        about.append(say(Cause.DIRECTIONS, dim=dim, features=features))
     found = f"{counted(n, 'atom')} found and certified." if certified == n else f"{certified} of {n} atoms certified."
     if 2 * certified < n and len(stability):
         again = int(np.sum(stability > CERTIFIED))
         found += f" {again} of {n} return in both halves of the samples."
+    if certified < n and (score := drift(evidence.in_order)) > CHANGED[1]:
+        about.append(say(Cause.CHANGES, score=score))
     why = [] if certified == n else of_atoms(U, certificates, doubts, stability, evidence, rows)
     if trimmed:
         were = "was" if trimmed == 1 else "were"
@@ -205,7 +225,8 @@ def status_of(
     if certified == n:
         return Status("complete", message, "", tuple(one.cause.code for one in said))
     # What concerns all rows comes first; what is certified all the same is no cause.
-    grave = [one for one in about if certified == 0 or one.cause not in (Cause.SERIAL, Cause.REPEATED_ROWS)]
+    mild = (Cause.SERIAL, Cause.REPEATED_ROWS, Cause.DIRECTIONS)
+    grave = [one for one in about if certified == 0 or one.cause not in mild]
     main = next(iter([*grave, *why, *about]))
     return Status(main.cause.code, message, f"{main.remedy} {MORE}", tuple(one.cause.code for one in said))
 
