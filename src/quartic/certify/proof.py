@@ -339,7 +339,6 @@ class _Trial:
         angle_to_nearest = np.arctan(np.sqrt(leaning / np.where(k > 0, k, 1.0)))
         angle = np.arccos(np.sqrt(correlation_from_energy(G))) + to_middle + tilt + angle_to_nearest
         angle += math.sqrt(self.r / self.evidence.total) + self.evidence.lost.tilts(self.axes)
-        angle += self.evidence.lost.tilts(self.axes)
         bounds = np.cos(np.minimum(angle, math.pi / 2)) ** 2
         for i in np.flatnonzero(mask & (apart > NEAR)):
             self.doubts[i] = Doubt(Reason.UNSTABLE, found=float(apart[i]), needed=NEAR)
