@@ -237,9 +237,8 @@ class _Trial:
         for (_, score), contrast in zip(RUNGS, contrasts, strict=True):
             k = contrast.kurtosis
             heavy |= contrast.sharp(self.limits.axis) & ((k.value > 0) == (score is cube))
-        alone = self.evidence.apart()  # where single rows are counted
         shares = (np.stack(self.frames) @ self.axes.T) ** 2
-        planes = read(contrasts, heavy, shares, alone.Z @ self.axes.T, alone.half, self.limits)
+        planes = read(contrasts, heavy, shares, self.evidence.Z @ self.axes.T, self.evidence.units, self.limits)
         settled = np.all(planes.settled, axis=1)  # of others no bound is worth its price
         tangled = np.any(planes.dependent, axis=1)
         gaussian, free = ~tangled, np.ones(self.r, dtype=bool)

@@ -34,6 +34,7 @@ from scipy.stats import norm
 
 from quartic._arrays import pack_rank_one, unpack
 from quartic.certify.contrast import Contrast
+from quartic.evidence.units import Units
 
 RATE = 2e-3  # false alarms of a kind in a fit: by definition, one fit in 500
 INTERVAL, DOUBT = 0.05, 0.01  # fits in which any interval is false; share of false ones among doubts; by definition
@@ -113,7 +114,7 @@ def read(
     heavy: np.ndarray,
     shares: np.ndarray,
     S: np.ndarray,
-    half: np.ndarray,
+    units: Units,
     limits: Limits,
 ) -> Planes:
     """Every plane of two axes.
@@ -128,11 +129,12 @@ def read(
         Squared cosines of the axes of each half of the samples, as rows, with the axes.
     S : ndarray of shape (m, r)
         Signals, of which norms are looked at.
-    half : ndarray of shape (m,)
-        The half, 0 or 1, of each sample.
+    units : Units
+        The half of each sample, and which of them are independent.
     limits : Limits
     """
     errors = limits.plane
+    apart = units.apart  # where single samples are counted
     r = heavy.shape[0]
     other = ~np.eye(r, dtype=bool)
     independent, dependent, contrary, exclusive, different = (np.zeros((r, r), dtype=bool) for _ in range(5))
@@ -153,10 +155,10 @@ def read(
         less = c.surely_beyond(0.0, limits.suspect) & (c.value * k.value[:, None] < 0)
         exclusive |= (less | less.T) & other
         ratio = np.maximum(ratio, np.abs(c.value) / np.where(size > 0, size, np.inf))
-        apart = np.abs(shape.value[:, None] - shape.value)
+        distance = np.abs(shape.value[:, None] - shape.value)
         loose = contrast.coupling.surely_within(HALF * size, limits.interval) | ~sharp[:, None]
         far = loose & loose.T & (sharp[:, None] | sharp)
-        different |= far & (apart > errors * np.hypot(shape.error[:, None], shape.error))
+        different |= far & (distance > errors * np.hypot(shape.error[:, None], shape.error))
         surely = np.where(k.surely_beyond(0.0, errors), np.sign(k.value), 0.0)
         different |= surely[:, None] * surely < 0
         close = sharp[:, None] & contrast.coupling.surely_beyond(HALF * size, limits.interval)
@@ -171,12 +173,12 @@ def read(
         skewed |= (own[:, None] | own) & small & small.T
         cross = g.surely_beyond(0.0, errors) & other
         mixed |= cross | cross.T
-    often, ever, crooked = together(S, limits.interval)
+    often, ever, crooked = together(S[apart], limits.interval)
     dependent |= discovered(often, other)
     # Light-tailed signals are active all the time.  Noise that is not white is larger where an atom is active.
     contrary |= discovered(ever, (heavy[:, None] | heavy) & other & ~crooked)
     both = heavy[:, None] & heavy & other
-    norms = small_norms(S, dependent)
+    norms = small_norms(S, dependent, None if units.alone else units.of)
     seen = ~both | (norms.count >= FEWEST)
     against = discovered(norms.against, both)
     # Where small norms are all that speaks for a reading, less against it will do.
@@ -187,19 +189,19 @@ def read(
     sparser = discovered(norms.sparse, entangled) & discovered(norms.weaker, entangled, INTERVAL)
     sparser = (sparser | both & ~dependent & (norms.sparse < limits.rare)) & ~contradicted
     mildly = both & (norms.all > limits.norms) & seen & ~against & ~exclusive
-    apart = (independent | different) & seen & (lopsided | ~against) | skewed & ~mixed
+    told = (independent | different) & seen & (lopsided | ~against) | skewed & ~mixed
     alike &= ~stiff
     # Axes that both halves have; of those in a plane without axes, the plane.
     stable = np.all(np.sum(shares * (alike | ~other), axis=2) >= math.cos(NEAR) ** 2, axis=0)
     undisputed = ((stable[:, None] & stable) | ~both) & ~dependent & ~contrary
     sparse = mildly & undisputed | sparser & ~lopsided & (~crooked | independent & ~contrary)
-    apart = apart & undisputed | ~other
+    told = told & undisputed | ~other
     loose = heavy & ~stable
-    smeared = np.diag(beside_all(S, half, loose))
-    for reading, rate in ((apart, DOUBT), (sparse, INTERVAL)):
+    smeared = np.diag(beside_all(S[apart], units.half[apart], loose))
+    for reading, rate in ((told, DOUBT), (sparse, INTERVAL)):
         doubted = np.diagonal(discovered(smeared, np.diag(heavy), rate))[:, None] & loose & other
         reading &= ~(doubted | doubted.T)
-    return Planes(dependent, apart | sparse, sparse & ~apart, alike, ratio)
+    return Planes(dependent, told | sparse, sparse & ~told, alike, ratio)
 
 
 def discovered(p: np.ndarray, asked: np.ndarray, rate: float = DOUBT) -> np.ndarray:
@@ -313,11 +315,13 @@ class Norms:
     weaker: np.ndarray
 
 
-def small_norms(S: np.ndarray, dependent: np.ndarray) -> Norms:
+def small_norms(S: np.ndarray, dependent: np.ndarray, unit: np.ndarray | None = None) -> Norms:
     """Of every plane of two signals of ``S (m, r)``.
 
     Of ``dependent (r, r)`` ones, which nothing but norms can settle, all samples are looked at, and the norm is that of
-    the whole neighbourhood: of three that occur together, a sample that is small in one plane may be large.
+    the whole neighbourhood: of three that occur together, a sample that is small in one plane may be large.  Where rows
+    are no units of their own, ``unit (m,)``, samples of a plane count as many fold less as sums of ``cos 4 phi`` over
+    units vary more than those of independent rows.
     """
     r = S.shape[1]
     figures, alone = np.zeros((6, r, r)), np.zeros((r, r))
@@ -325,6 +329,9 @@ def small_norms(S: np.ndarray, dependent: np.ndarray) -> Norms:
         first, second = np.nonzero(np.triu(some, 1))
         if not first.size:
             continue
+        if unit is not None:  # units one after the other
+            order = np.argsort(unit[: rows.shape[0]], kind="stable")
+            rows, starts = rows[order], np.flatnonzero(np.diff(unit[order], prepend=-1))
         columns = np.ascontiguousarray(rows.T)  # (r, m)
         squares = columns * columns
         loud = SILENT * np.quantile(squares, 0.99, axis=1)
@@ -338,7 +345,8 @@ def small_norms(S: np.ndarray, dependent: np.ndarray) -> Norms:
                 x / np.where(length > 0, length, 1.0) for x in (2 * columns[i] * columns[j], squares[i] - squares[j])
             )
             whole = np.where(silent, np.inf, length if around is None else around[i] + around[j])
-            *some_figures, alone[i, j], alone[j, i], numbers = _along_axes(sine, cosine, whole)
+            alike = np.ones(i.shape[0]) if unit is None else _inflation(1 - 2 * sine * sine, ~silent, starts)
+            *some_figures, alone[i, j], alone[j, i], numbers = _along_axes(sine, cosine, whole, alike)
             figures[:, i, j] = figures[:, j, i] = (*some_figures, numbers)
     everywhere, sparse, against, denser, count, numbers = figures
     planes = np.maximum(np.sum(dependent, axis=1), 1)
@@ -380,11 +388,24 @@ def beside_all(S: np.ndarray, half: np.ndarray, loose: np.ndarray) -> np.ndarray
     return np.asarray(_along_axes(sine.T, cosine.T, np.where(silent, np.inf, length).T)[2])
 
 
-def _along_axes(sine: np.ndarray, cosine: np.ndarray, whole: np.ndarray) -> np.ndarray:
+def _inflation(fourth: np.ndarray, loud: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """How many times more sums over units of what is ``loud (pairs, m)`` vary than those of independent rows, at least 1.
+
+    The units begin at ``starts``.
+    """
+    count = np.maximum(np.sum(loud, axis=1), 1)
+    x = np.where(loud, fourth - (np.sum(np.where(loud, fourth, 0.0), axis=1) / count)[:, None], 0.0)
+    of_units = np.sum(np.add.reduceat(x, starts, axis=1) ** 2, axis=1)
+    own = np.sum(x * x, axis=1)
+    return np.asarray(np.maximum(of_units / np.where(own > 0, own, 1.0), 1.0))
+
+
+def _along_axes(sine: np.ndarray, cosine: np.ndarray, whole: np.ndarray, alike: np.ndarray | float = 1.0) -> np.ndarray:
     """Figures ``(8, pairs)`` from twice the angles, ``(pairs, m)``, and norms, infinite for what is silent.
 
     Those of :class:`Norms`, with ``weaker`` as standard errors next to each of the two axes, and the numbers of samples
-    that are looked at, half octaves of them.
+    that are looked at, half octaves of them.  Of ``alike (pairs,)`` samples each tells as much as one that is
+    independent.
     """
 
     def up_to(x: np.ndarray, k: np.ndarray) -> np.ndarray:
@@ -395,24 +416,27 @@ def _along_axes(sine: np.ndarray, cosine: np.ndarray, whole: np.ndarray) -> np.n
     sine, cosine, whole = (np.take_along_axis(x, order, axis=1) for x in (sine, cosine, whole))
     n = np.arange(1, whole.shape[1] + 1)
     fourth = 1 - 2 * sine * sine  # cos 4 phi
-    z = np.cumsum(fourth, axis=1) * np.sqrt(2 / n)
+    weight = 1 / np.sqrt(np.broadcast_to(alike, count.shape))
+    z = np.cumsum(fourth, axis=1) * np.sqrt(2 / n) * weight[:, None]
     # What one diagonal takes of the sum: E (sum x)^2 / n = n (E x)^2 + E x^2.
-    oblique = (np.cumsum(sine, axis=1) ** 2 - np.cumsum(sine * sine, axis=1)) / n * np.sqrt(2 / n)
+    oblique = (np.cumsum(sine, axis=1) ** 2 - np.cumsum(sine * sine, axis=1)) / n * np.sqrt(2 / n) * weight[:, None]
     few = count // 4
-    here, numbers = n <= few[:, None], 2 * np.log2(np.maximum(count / 2, 2.0))
+    here, numbers = n <= few[:, None], 2 * np.log2(np.maximum(count / alike / 2, 2.0))
     nearly = whole <= NEARLY * up_to(whole, few)[:, None]  # or one axis may have all of the smallest
 
     def next_to_one(side: np.ndarray) -> np.ndarray:
         mine = np.cumsum(np.where(side, fourth, 0.0), axis=1) * np.sqrt(2 / np.maximum(np.cumsum(side, axis=1), 1))
-        return np.asarray(np.max(np.where(nearly, mine, 0.0), axis=1))
+        return np.asarray(np.max(np.where(nearly, mine, 0.0), axis=1)) * weight
 
     def tail(x: np.ndarray) -> np.ndarray:
         return np.minimum(norm.sf(np.max(np.where(here, x, 0.0), axis=1)) * numbers, 1.0)
 
     total = up_to(z, count)
-    deviation = np.where(np.isfinite(whole), fourth - (total / np.sqrt(2 * np.maximum(count, 1)))[:, None], 0.0)
+    mean = total / weight / np.sqrt(2 * np.maximum(count, 1))
+    deviation = np.where(np.isfinite(whole), fourth - mean[:, None], 0.0)
     rank = np.where(np.isfinite(whole), n - (count[:, None] + 1) / 2, 0.0)
     variance = np.maximum(np.sum(deviation**2, axis=1) / np.maximum(count, 1), TURNED)
-    denser = norm.sf(np.sum(rank * deviation, axis=1) / np.sqrt(np.maximum(np.sum(rank**2, axis=1), 1.0) * variance))
+    spread = np.sqrt(np.maximum(np.sum(rank**2, axis=1), 1.0) * variance)
+    denser = norm.sf(np.sum(rank * deviation, axis=1) / spread * weight)
     sides = (next_to_one(cosine > 0), next_to_one(cosine < 0))
-    return np.stack((total, tail(z), tail(-z - oblique), denser, count, *sides, numbers))
+    return np.stack((total, tail(z), tail(-z - oblique), denser, count / alike, *sides, numbers))

@@ -69,14 +69,10 @@ class Lost:
         if m < FEWEST or frame.dim == 1:  # a single direction is that of its atom, whatever was lost
             return cls.nothing()
         variance = np.var(Y, axis=0)
-        found = [_loss(Y[:, f], float(frame.mean[f]), float(variance[f])) for f in range(d)]
         silent = at_rest(Y)
-        found = [(None, 0.0) if kind is Loss.FILLED and silent[f] else (kind, x) for f, (kind, x) in enumerate(found)]
-        if squashed(Y):
-            found = [
-                (Loss.SQUASHED, float(v)) if kind is None and v > 0 else (kind, lost)
-                for (kind, lost), v in zip(found, variance, strict=True)
-            ]
+        found = [_loss(Y[:, f], float(frame.mean[f]), float(variance[f]), bool(silent[f])) for f in range(d)]
+        if squashed(Y):  # no sums of sources: nothing is left of any feature
+            found = [(Loss.SQUASHED, float(v)) if v > 0 else (None, 0.0) for v in variance]
         lost = np.array([value for _, value in found])
         shares = lost / np.where(variance > 0, variance, 1.0)
         kinds = tuple(kind for kind, _ in found)
@@ -114,15 +110,18 @@ class Lost:
         return int(np.argmax((self.G @ u) ** 2))
 
 
-def _loss(y: np.ndarray, mean: float, variance: float) -> tuple[Loss | None, float]:
-    """What a feature ``y (m,)`` has lost, and the variance of it; ``mean`` is that of all rows."""
+def _loss(y: np.ndarray, mean: float, variance: float, silent: bool) -> tuple[Loss | None, float]:
+    """What a feature ``y (m,)`` has lost, and the variance of it; ``mean`` is that of all rows.
+
+    Where it is ``silent`` often, at one value, that is none which was filled in.
+    """
     values, counts = distinct_values(y, SAME * math.sqrt(variance))
     if values.shape[0] < 2:
         return None, 0.0
     step = lattice(values, counts)
     losses = [
         (Loss.ROUNDED, step * step / 12),
-        (Loss.FILLED, filled(y, mean, values, counts)),
+        (Loss.FILLED, filled(y, mean, values, counts, silent)),
         (Loss.CLIPPED, cut_off(values, counts) + cut_off(-values[::-1], counts[::-1])),
     ]
     kind, lost = max(losses, key=lambda loss: loss[1])
@@ -150,22 +149,29 @@ def lattice(values: np.ndarray, counts: np.ndarray) -> float:
     return float(np.min(np.diff(many))) if many.shape[0] > 1 else step
 
 
-def filled(y: np.ndarray, mean: float, values: np.ndarray, counts: np.ndarray) -> float:
+def filled(y: np.ndarray, mean: float, values: np.ndarray, counts: np.ndarray, silent: bool) -> float:
     """Variance that is lost where one value, which is the mean or the median of the others, stands for missing ones.
 
-    The value at which a signal is silent is there as often; but it is neither, to the last digits.
+    A value at which a signal is silent is there as often; but it is not the mean to the last digits, and where it is
+    the median it comes with those of the others.
     """
-    most = int(np.argmax(counts))
-    value, count = values[most], int(counts[most])
-    others = y[np.abs(y - value) > EXACTLY * np.std(y)]
-    beside = np.max(np.delete(counts, most))
-    if values.shape[0] < FEWEST or count < FEWEST or count < OFTEN * beside:
+    if values.shape[0] < FEWEST:
         return 0.0
-    spread = float(np.std(others))
-    middle = np.sort(others)[[(others.shape[0] - 1) // 2, others.shape[0] // 2]]
-    centres = [mean, np.mean(others)] + ([np.mean(middle)] if np.ptp(middle) <= WHOLE * spread else [])
-    near = min(abs(value - centre) for centre in centres)
-    return count / y.shape[0] * spread**2 if near <= EXACTLY * spread else 0.0
+    scale = float(np.std(y))
+    most, next_to_mean = int(np.argmax(counts)), int(np.argmin(np.abs(values - mean)))
+    often = counts[most] >= OFTEN * np.max(np.delete(counts, most))
+    lost = 0.0
+    for place, is_mean in ((next_to_mean, True), (most, False)):
+        others = y[np.abs(y - values[place]) > EXACTLY * scale]
+        if counts[place] < FEWEST or others.shape[0] < FEWEST or (silent and place == most) or not (is_mean or often):
+            continue
+        spread = float(np.std(others))
+        middle = np.sort(others)[[(others.shape[0] - 1) // 2, others.shape[0] // 2]]
+        known = np.ptp(middle) <= WHOLE * spread  # where the median of the others is known
+        centres = [mean, float(np.mean(others))] if is_mean else [float(np.mean(middle))] if known else []
+        if min((abs(values[place] - centre) for centre in centres), default=math.inf) <= EXACTLY * spread:
+            lost = max(lost, int(counts[place]) / y.shape[0] * spread**2)
+    return lost
 
 
 def at_rest(Y: np.ndarray) -> np.ndarray:
@@ -197,13 +203,14 @@ def cut_off(values: np.ndarray, counts: np.ndarray) -> float:
 def squashed(Y: np.ndarray) -> bool:
     """Whether features ``Y (m, d)`` lie more densely at both ends of their ranges than next to them.
 
-    Tails fall off, and sums of what is bounded do; two or three sources of two values each do not.
+    Tails fall off, and sums of what is bounded do; two or three sources of two values each do not.  What is cut off at
+    a limit has the limit often, and is no denser next to it: the limits themselves do not count.
     """
     low, high = np.min(Y, axis=0), np.max(Y, axis=0)
     place = (Y - low) / np.where(high > low, high - low, 1.0)
     surely = True
     for side in (place, 1 - place):
-        outer, inner = np.sum(side < ENDS), np.sum((side >= ENDS) & (side < 2 * ENDS))
+        outer, inner = np.sum((side > 0) & (side < ENDS)), np.sum((side >= ENDS) & (side < 2 * ENDS))
         surely &= bool(outer - inner > SURELY * math.sqrt(outer + inner))
     return surely and min(np.unique(y).shape[0] for y in Y.T) >= MANY
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import lambertw
 from scipy.stats import norm
 
 from quartic._arrays import Array, to_numpy
@@ -112,7 +111,7 @@ class Evidence:
     @property
     def unit(self) -> np.ndarray | None:
         """The unit of each row, where not each row is one."""
-        return None if self.units.kind is Kind.ROWS else self.units.of
+        return None if self.units.alone else self.units.of
 
     @property
     def halves_by_hash(self) -> bool:
@@ -159,10 +158,6 @@ class Evidence:
         """One of the two parts."""
         return self.at(self.half == half)
 
-    def apart(self) -> Evidence:
-        """Rows that count as independent, each by itself."""
-        return self.at(self.units.apart)
-
     @property
     def in_order(self) -> np.ndarray:
         """Rows ``(m, r)`` as they come in the data; none where their order means nothing."""
@@ -174,22 +169,26 @@ class Evidence:
 
 
 def distinct(Z: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """Places of the first of rows ``Z (m, r)`` that are there several times, all about as often: they are copies.
+    """Places of the first of rows ``Z (m, r)`` that are there several times, if they are copies; of all, if by chance.
 
-    Samples of discrete sources are alike by chance, as often as chance has it: the variance of how often is no smaller
-    than that of Poisson's law, given that they were seen.
+    Samples of discrete sources are alike by chance: each value comes as often as Poisson's law of some mean has it.  So
+    if ``f_c`` rows are there ``c`` times, ``c! f_c`` are moments of a measure, and by the inequality of Cauchy and
+    Schwarz ``f_(c-1) f_(c+1) >= c / (c + 1) f_c^2``.  Copies are there just so many times, and not once more or less.
+    And counts of ``n`` rows are all multiples of ``g`` with a chance of ``g^-n``.
     """
     every = np.arange(Z.shape[0])
     line = Z @ np.cos(np.arange(Z.shape[1]) + 1.0)  # any direction: rows that are alike are neighbours along it
     order = np.lexsort((index, line))
     same = np.all(np.abs(np.diff(Z[order], axis=0)) <= ALIKE, axis=1)
     starts = np.flatnonzero(np.append(True, ~same)) if every.size else every
-    often = np.diff(np.append(starts, every.size))
-    mean, spread = float(np.mean(often)) if often.size else 1.0, float(np.var(often)) if often.size else 0.0
-    if mean == 1.0:
-        return every
-    # Poisson's law without zero: mean = x / (1 - exp(-x)), variance = mean (1 + x - mean).
-    x = float(mean + lambertw(-mean * math.exp(-mean)).real)
-    chance = mean * (1 + x - mean)
-    limit = norm.isf(RATE) * math.sqrt(2 / often.size)
-    return np.sort(order[starts]) if spread < chance * (1 - limit) else every
+    times = np.diff(np.append(starts, every.size))
+    f = np.bincount(times, minlength=3).astype(np.float64)
+    c = 1 + np.flatnonzero(f[2:]) + 1
+    less, here, more = f[c - 1], f[c], np.append(f, 0.0)[c + 1]
+    # 2 sqrt(c / (c + 1)) f_c <= t f_(c-1) + f_(c+1) / t for any t: that of the smallest right-hand side.
+    share, t = 2 * np.sqrt(c / (c + 1)), np.sqrt((more + 1) / (less + 1))
+    too_many = share * here - t * less - more / t
+    error = np.sqrt(share**2 * here + t * t * less + more / (t * t))
+    copies = np.any(too_many > norm.isf(RATE / 2 / max(c.size, 1)) * error)
+    copies |= float(np.gcd.reduce(times)) ** -times.shape[0] < RATE / 2
+    return np.sort(order[starts]) if copies else every

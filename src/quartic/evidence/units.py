@@ -76,6 +76,11 @@ class Units:
         """Whether there are independent parts at all."""
         return self.count >= self.needed
 
+    @property
+    def alone(self) -> bool:
+        """Whether each row is one."""
+        return self.kind is Kind.ROWS
+
     def at(self, rows: np.ndarray | slice) -> Units:
         """Of some of the rows."""
         return replace(self, of=self.of[rows], half=self.half[rows], apart=self.apart[rows])

@@ -27,7 +27,7 @@ MORE = "quartic check, or diagnose, says more."
 NAMED = 8  # features and atoms that are named
 MANY = 4.0  # times as many rows: a figure that more would still not settle is not for want of rows; by definition
 SKEWED, SURELY = 0.5, 5.0  # skewness that matters, and standard errors
-SEEN = 0.01  # of a signal's variance: less that is lost is not worth a word; arbitrary
+SEEN = 1e-3  # of a signal's variance: less that is lost is not worth a word; arbitrary
 
 
 class Cause(Enum):
