@@ -31,6 +31,7 @@ from benchmarks.must_show.one_proof import judged
 from quartic.datasets.tensors import random_orthonormal
 
 PARTS = ("spoiled", "autoregressive", "speech", "subjects", "waves", "reasons")
+WAVES = ("waves", "few waves", "simple")
 RATE = 8000  # samples a second of what is like speech
 REASONS = {  # of check.BROKEN: the codes of a status that name what is broken
     "few_samples": ("few-samples",),
@@ -126,16 +127,10 @@ def subjects(seed):
 
 
 def waves(job):
-    """Sources of period and noise; the second is the problem of scikit-learn's own test."""
+    """Sources of period and noise, those of scikit-learn's example among them, and the problem of its own test."""
     kind, seed, given, declared = job
     rng = np.random.default_rng([seed, 24])
-    if kind == "waves":  # 20 to 60 periods: of two waves of a few, all the samples show how they depend on each other
-        m, angle = 2000, 2 * np.pi * (np.linspace(0, 1, 2000)[:, None] * rng.uniform(20, 60, 3) + rng.random(3))
-        S = np.stack([np.sin(angle[:, 0]), np.sign(np.sin(angle[:, 1])), signal.sawtooth(angle[:, 2])], axis=1)
-        S = np.append(S, rng.standard_normal((m, 1)), axis=1)
-        real = np.array([True, True, True, False])
-        A = np.array([[1, 1, 0.5, 0.2], [1, 0.5, 2.0, 1.0], [1.5, 1.0, 1.0, 2.0], [0.3, 1.0, 1.5, 1.0]])
-    else:  # two sources, m = 1,000: signs of a sine, and Student's t with one degree of freedom
+    if kind == "simple":  # two sources, m = 1,000: signs of a sine, and Student's t with one degree of freedom
         m = 1000
         S = np.stack(
             [(2 * np.sin(np.linspace(0, 100, m)) > 0) - 1.0, np.random.RandomState(seed).standard_t(1, m)], axis=1
@@ -143,6 +138,16 @@ def waves(job):
         S = (S - S.mean(axis=0)) / S.std(axis=0)
         phi, real = 0.6, np.array([True, True])
         A = np.array([[np.cos(phi), np.sin(phi)], [np.sin(phi), -np.cos(phi)]])
+    else:  # a few periods as in scikit-learn's example, or some dozens, no two of which have a harmonic in common
+        m, rates = 2000, 8 * np.array([2.0, 3.0, 2 * np.pi]) / (2 * np.pi)
+        if kind == "waves":
+            rates = rng.uniform(20, 30) * np.array([1.0, 1.3247, 1.7549])
+        start = rng.random(3) if kind == "waves" else np.zeros(3)
+        angle = 2 * np.pi * (np.linspace(0, 1, m)[:, None] * rates + start)
+        S = np.stack([np.sin(angle[:, 0]), np.sign(np.sin(angle[:, 1])), signal.sawtooth(angle[:, 2])], axis=1)
+        S = np.append(S, rng.standard_normal((m, 1)), axis=1)
+        real = np.array([True, True, True, False])
+        A = np.array([[1, 1, 0.5, 0.2], [1, 0.5, 2.0, 1.0], [1.5, 1.0, 1.0, 2.0], [0.3, 1.0, 1.5, 1.0]])
     S = S / S.std(axis=0)
     case = strangers.Case(kind, f"given {given}", S @ A, A[real], S.shape[1])
     count = S.shape[1] if given else None
@@ -222,12 +227,10 @@ def main(argv=None):
             bars.judge("subjects: seen without groups", seen == len(rows), f"{seen} of {len(rows)}")
         elif part == "waves":
             seeds = range(first, first + (1 if quick else 20))
-            jobs = [
-                (k, s, g, r) for k in ("waves", "simple") for s in seeds for g in (False, True) for r in (True, False)
-            ]
+            jobs = [(k, s, g, r) for k in WAVES for s in seeds for g in (False, True) for r in (True, False)]
             rows = list(several(waves, jobs, args.jobs))
             declared, other = ([row for row in rows if row["declared"] is way] for way in (True, False))
-            for kind in ("waves", "simple"):
+            for kind in WAVES:
                 mine = [row for row in declared if row["kind"] == kind]
                 full = sum(row["certified"] - row["wrong"] >= row["real"] for row in mine)
                 bars.judge(

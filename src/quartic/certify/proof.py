@@ -233,12 +233,16 @@ class _Trial:
     def proof(self) -> Proof:
         """All of it."""
         contrasts = [_both(measure(S, W, score, of) for S, W, of in self._weighted(share)) for share, score in RUNGS]
-        heavy = np.zeros(self.r, dtype=bool)
-        for (_, score), contrast in zip(RUNGS, contrasts, strict=True):
-            k = contrast.kurtosis
-            heavy |= contrast.sharp(self.limits.axis) & ((k.value > 0) == (score is cube))
+        heavy, light = np.zeros(self.r, dtype=bool), np.zeros(self.r, dtype=bool)
+        for (share, score), contrast in zip(RUNGS, contrasts, strict=True):
+            sharp, positive = contrast.sharp(self.limits.axis), (contrast.kurtosis.value > 0) == (score is cube)
+            heavy |= sharp & positive
+            light |= sharp & ~positive & (share == 1)  # weights take from any tails
         shares = (np.stack(self.frames) @ self.axes.T) ** 2
-        planes = read(contrasts, heavy, shares, self.evidence.Z @ self.axes.T, self.evidence.units, self.limits)
+        planes = read(
+            contrasts, [share < 1 for share, _ in RUNGS], heavy, light, shares, self.evidence.Z @ self.axes.T,
+            self.evidence.units, self.limits,
+        )  # fmt: skip
         settled = np.all(planes.settled, axis=1)  # of others no bound is worth its price
         tangled = np.any(planes.dependent, axis=1)
         gaussian, free = ~tangled, np.ones(self.r, dtype=bool)
@@ -435,11 +439,12 @@ def _angle(contrast: Contrast, k: np.ndarray, sure: float) -> tuple[np.ndarray, 
     x = np.where(usable, contrast.offset.value / safe, 0.0)
     e = np.where(usable, contrast.offset.error / safe, 0.0)
     real = contrast.sharp(sure)
-    both = usable & usable.T & real[:, None] & real
+    known = usable & (LIMIT * e <= math.tan(NEAR))
+    both = known & known.T & real[:, None] & real
     symmetric = np.where(both, (x + x.T) ** 2 - e**2 - e.T**2, 0.0) / 4
-    # A rotation turns i towards j as far as j away from i: where one of the two is not known to 45 degrees the other
+    # A rotation turns i towards j as far as j away from i: where one of the two is hardly known the other
     # counts, for a source of two points beside a heavy-tailed one, say.
-    better = usable.T & (~usable | (LIMIT * e > 1)) & (np.where(usable, e, np.inf) > e.T)
+    better = usable.T & ~known & (np.where(usable, e, np.inf) > e.T)
     x, e, usable = np.where(better, -x.T, x), np.where(better, e.T, e), usable | usable.T
     lost = np.any(other & ~usable, axis=1)
     noise = np.sum(e**2, axis=1) - 2 * np.sqrt(2 * np.sum(e**4, axis=1))

@@ -62,8 +62,9 @@ class Limits:
         A figure of an axis, and of a plane, under any of the scores and weights.
     norms, rare : float
         One of a plane that there is one of, and a p-value that counts as one.
-    interval, suspect : float
-        Of intervals that hold for all planes together, 19 times in 20; and in any plane as often as a false alarm.
+    interval, any_interval, suspect : float
+        Of intervals that hold for all planes together, 19 times in 20; under all scores and weights, too; and in any
+        plane as often as a false alarm.
     """
 
     axis: float
@@ -71,6 +72,7 @@ class Limits:
     norms: float
     rare: float
     interval: float
+    any_interval: float
     suspect: float
 
     @classmethod
@@ -78,9 +80,16 @@ class Limits:
         """For ``r`` axes, and so many scores and weights."""
         planes = max(1, r * (r - 1) // 2)
         all_hold = INTERVAL / planes
-        rates = (RATE / r / trials, RATE / planes / trials, RATE / planes, all_hold, min(RATE, all_hold))
-        axis, plane, norms, interval, suspect = (float(norm.isf(rate / 2)) for rate in rates)
-        return cls(axis, plane, norms, RATE / planes, interval, suspect)
+        rates = (
+            RATE / r / trials,
+            RATE / planes / trials,
+            RATE / planes,
+            all_hold,
+            all_hold / trials / 2,
+            min(RATE, all_hold),
+        )
+        axis, plane, norms, interval, any_interval, suspect = (float(norm.isf(rate / 2)) for rate in rates)
+        return cls(axis, plane, norms, RATE / planes, interval, any_interval, suspect)
 
 
 @dataclass(frozen=True)
@@ -111,7 +120,9 @@ class Planes:
 
 def read(
     contrasts: Sequence[Contrast],
+    weighted: Sequence[bool],
     heavy: np.ndarray,
+    light: np.ndarray,
     shares: np.ndarray,
     S: np.ndarray,
     units: Units,
@@ -123,8 +134,10 @@ def read(
     ----------
     contrasts : sequence of Contrast
         Under several weights and scores, of all evidence.
-    heavy : ndarray of shape (r,)
-        Signals of positive kurtosis.
+    weighted : sequence of bool
+        Which of them are under weights.
+    heavy, light : ndarray of shape (r,)
+        Signals of positive kurtosis, and of negative.
     shares : ndarray of shape (2, r, r)
         Squared cosines of the axes of each half of the samples, as rows, with the axes.
     S : ndarray of shape (m, r)
@@ -140,7 +153,9 @@ def read(
     independent, dependent, contrary, exclusive, different = (np.zeros((r, r), dtype=bool) for _ in range(5))
     lopsided, skewed, mixed, alike, stiff = (np.zeros((r, r), dtype=bool) for _ in range(5))
     ratio = np.zeros((r, r))
-    for contrast in contrasts:
+    # Small norms are those of few active atoms, where signals are heavy-tailed; light-tailed ones are active always.
+    calm = (light & ~heavy)[:, None] & light & ~heavy
+    for contrast, under_weights in zip(contrasts, weighted, strict=True):
         k, c, g, shape = contrast.kurtosis, contrast.dependence, contrast.skewness, contrast.shape
         size = np.abs(k.value)[:, None]
         sharp = contrast.sharp(limits.axis)
@@ -148,10 +163,11 @@ def read(
         independent |= within & within.T
         # Of the largest that the kurtosis may be: where that nearly vanishes, any cross term exceeds a tenth by chance.
         most = size + limits.interval * k.error[:, None]
-        beyond, larger = (c.surely_beyond(TENTH * most, sure) for sure in (errors, limits.interval))
-        dependent |= (beyond | beyond.T) & other
+        beyond, larger = (c.surely_beyond(TENTH * most, sure) for sure in (errors, limits.any_interval))
+        asked = other if not under_weights else other & ~calm
+        dependent |= (beyond | beyond.T) & asked
         larger &= sharp[:, None]
-        contrary |= (larger | larger.T) & other
+        contrary |= (larger | larger.T) & asked
         less = c.surely_beyond(0.0, limits.suspect) & (c.value * k.value[:, None] < 0)
         exclusive |= (less | less.T) & other
         ratio = np.maximum(ratio, np.abs(c.value) / np.where(size > 0, size, np.inf))
@@ -389,9 +405,9 @@ def beside_all(S: np.ndarray, half: np.ndarray, loose: np.ndarray) -> np.ndarray
 
 
 def _inflation(fourth: np.ndarray, loud: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """How many times more sums over units of what is ``loud (pairs, m)`` vary than those of independent rows, at least 1.
+    """How many times more sums over units vary than those of independent rows, at least 1, ``(pairs,)``.
 
-    The units begin at ``starts``.
+    Of what is ``loud (pairs, m)``; units begin at ``starts``.
     """
     count = np.maximum(np.sum(loud, axis=1), 1)
     x = np.where(loud, fourth - (np.sum(np.where(loud, fourth, 0.0), axis=1) / count)[:, None], 0.0)
