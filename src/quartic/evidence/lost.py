@@ -210,8 +210,8 @@ def squashed(Y: np.ndarray) -> bool:
     place = (Y - low) / np.where(high > low, high - low, 1.0)
     surely = True
     for side in (place, 1 - place):
-        outer, inner = np.sum((side > 0) & (side < ENDS)), np.sum((side >= ENDS) & (side < 2 * ENDS))
-        surely &= bool(outer - inner > SURELY * math.sqrt(outer + inner))
+        outer, inner = np.sum((side > 0) & (side < ENDS)), np.sum((side >= ENDS) & (side < 3 * ENDS))
+        surely &= bool(outer - inner / 2 > SURELY * math.sqrt(outer + inner / 4))
     return surely and min(np.unique(y).shape[0] for y in Y.T) >= MANY
 
 

@@ -126,25 +126,25 @@ class Cause(Enum):
     GAUSSIAN = (
         "gaussian",
         "Gaussian directions",
-        "{atoms} may be Gaussian noise.",
+        "Gaussian noise would look the same as {atoms}.",
         "Ask for {others}. No method tells Gaussian directions apart.",
     )
     NO_AXES = (
         "no-axes",
         "Planes without axes",
-        "{atoms} lie in planes that look the same in all directions.",
+        "In some planes the samples look the same in all directions: those of {atoms}.",
         "Take each plane as a whole: it has no axes.",
     )
     SKEWED = (
         "skewed",
         "Skewed sources that depend on each other",
-        "{atoms} are skewed and depend on each other, so that signs do not tell them apart.",
+        "Skewed signals that depend on each other are not told apart by their signs: those of {atoms}.",
         "Take differences of rows that are independent of each other.",
     )
     TWO_READINGS = (
         "two-readings",
         "Two readings",
-        "{atoms} have two readings: other axes explain the samples as well.",
+        "Other axes explain the samples as well: there are two readings of {atoms}.",
         "Take the group as a whole. Rows in which few of its atoms are active would decide; more of them may.",
     )
     MORE_THAN_DIMENSIONS = (
@@ -156,7 +156,7 @@ class Cause(Enum):
     NOT_PROVEN = (
         "not-proven",
         "Found, but not everything is proven",
-        "{atoms} return in both halves of the samples, but are not proven.",
+        "Found in both halves of the samples, but not proven: {atoms}.",
         "More rows may prove them. Compare them with those of another recording.",
     )
 
@@ -183,11 +183,12 @@ PLAIN = {
 
 @dataclass(frozen=True)
 class Said:
-    """A cause with its figures."""
+    """A cause with its figures; ``grave`` where it alone keeps atoms from being certified."""
 
     cause: Cause
     happened: str
     remedy: str
+    grave: bool = False
 
 
 def status_of(
@@ -214,8 +215,9 @@ def status_of(
     if 2 * certified < n and len(stability):
         again = int(np.sum(stability > CERTIFIED))
         found += f" {again} of {n} return in both halves of the samples."
-    if certified < n and (score := drift(evidence.in_order)) > CHANGED[1]:
-        about.append(say(Cause.CHANGES, score=score))
+    # Where neighbours depend on each other, stretches differ in any case.
+    if certified < n and evidence.units.alone and (score := drift(evidence.in_order)) > CHANGED[1]:
+        about.append(say(Cause.CHANGES, grave=True, score=score))
     why = [] if certified == n else of_atoms(U, certificates, doubts, stability, evidence, rows)
     if trimmed:
         were = "was" if trimmed == 1 else "were"
@@ -224,29 +226,29 @@ def status_of(
     message = " ".join([found, *(one.happened for one in said)])
     if certified == n:
         return Status("complete", message, "", tuple(one.cause.code for one in said))
-    # What concerns all rows comes first; what is certified all the same is no cause.
-    mild = (Cause.SERIAL, Cause.REPEATED_ROWS, Cause.DIRECTIONS)
-    grave = [one for one in about if certified == 0 or one.cause not in mild]
+    # What concerns all rows comes first where nothing is certified.
+    of_all = (Cause.SERIAL, Cause.REPEATED_ROWS, Cause.DIRECTIONS)
+    grave = [one for one in about if one.grave or (certified == 0 and one.cause in of_all)]
     main = next(iter([*grave, *why, *about]))
     return Status(main.cause.code, message, f"{main.remedy} {MORE}", tuple(one.cause.code for one in said))
 
 
-def say(cause: Cause, **figures: object) -> Said:
+def say(cause: Cause, *, grave: bool = False, **figures: object) -> Said:
     """With its figures."""
     _, _, happened, remedy = cause.value
-    return Said(cause, happened.format(**figures), remedy.format(**figures))
+    return Said(cause, happened.format(**figures), remedy.format(**figures), grave)
 
 
 def of_rows(evidence: Evidence, rows: int, features: int) -> list[Said]:
     """What is known of the rows."""
     said, units = [], evidence.units
     if rows < features:
-        said.append(say(Cause.TRANSPOSED, rows=rows, features=features))
+        said.append(say(Cause.TRANSPOSED, grave=True, rows=rows, features=features))
     if units.kind is Kind.STRETCHES:
         rest = f"certificates rest on {units}" if units.enough else f"there are {units}"
-        said.append(say(Cause.SERIAL, units=rest))
+        said.append(say(Cause.SERIAL, grave=not units.enough, units=rest))
     if units.kind is Kind.GROUPS and not units.enough:
-        said.append(say(Cause.GROUPS, units=units))
+        said.append(say(Cause.GROUPS, grave=True, units=units))
     if evidence.copies > 1:
         said.append(say(Cause.REPEATED_ROWS, copies=evidence.copies))
     return said
@@ -264,9 +266,9 @@ def of_features(evidence: Evidence, U: np.ndarray) -> list[Said]:
         named = ", ".join(map(str, places[:NAMED])) + (", ..." if len(places) > NAMED else "")
         which = f"All {len(places)} features have" if len(places) == len(lost.kinds) > 1 else (
             f"Feature {named} has" if len(places) == 1 else f"Features {named} have")  # fmt: skip
-        said.append(say(OF_FEATURES[kind], features=which, share=min(share, 1.0), needed=TENTH))
+        said.append(say(OF_FEATURES[kind], grave=share > TENTH, features=which, share=min(share, 1.0), needed=TENTH))
     if lost.gross is not None:
-        said.append(say(Cause.GROSS, feature=lost.gross))
+        said.append(say(Cause.GROSS, grave=True, feature=lost.gross))
     return said
 
 
@@ -308,7 +310,7 @@ def of_atoms(
     said = []
     for cause, places in sorted(atoms.items(), key=lambda item: -len(item[1])):
         named = ", ".join(map(str, places[:NAMED])) + (", ..." if len(places) > NAMED else "")
-        which = f"Atom {named}" if len(places) == 1 else f"Atoms {named}"
+        which = f"atom {named}" if len(places) == 1 else f"atoms {named}"
         if cause is Cause.FEW_ROWS:
             wanted = rows * float(np.median(factors)) if factors else max(2 * FEW * r, rows) * 2
             said.append(say(cause, rows=f"{rows:,}", wanted=f"{rounded(wanted):,}"))
