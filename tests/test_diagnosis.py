@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -69,7 +70,8 @@ BROKEN = {
     "together": lambda rng: mixed(
         np.repeat(rng.random((3000, 2)) < 0.1, 4, axis=1) * rng.standard_normal((3000, D)), rng
     ),
-    "serial": lambda rng: mixed(lfilter([1.0], [1.0, -0.9], rng.laplace(size=(M, D)), axis=0), rng),
+    "serial": lambda rng: mixed(lfilter([1.0], [1.0, -0.999], rng.laplace(size=(M, D)), axis=0), rng),
+    "lost": lambda rng: np.clip(rng.laplace(size=(M, D)), -1, 1),
     "stationary": lambda rng: np.concatenate([good(rng, dictionary="orthonormal").samples for _ in range(2)]),
 }
 
@@ -110,6 +112,30 @@ def test_what_makes_doubtful_and_is_no_obstacle(seed, rng):
     assert diagnose(rng.permutation(heavy)).doubtful == ["tails"]
     tied = nice_samples(2 * M, D, supports="blocks", group=4, cooccurrence=0.5, random_state=seed)
     assert diagnose(tied.samples).doubtful == ["together"]
+    follow = diagnose(mixed(lfilter([1.0], [1.0, -0.9], rng.laplace(size=(8 * M, D)), axis=0), rng))
+    assert (follow.ok, "serial" in follow.doubtful) == (True, True)
+    assert "independent parts are" in follow["serial"].measured
+    assert "repeated-rows" in diagnose(np.repeat(good(seed).samples, 3, axis=0)).doubtful
+
+
+def test_rows_and_features_are_told_as_a_fit_tells_them(rng):
+    """The same tests, in the same words: a remedy of one is never another of the other."""
+    walk = np.cumsum(rng.laplace(size=(M, D)), axis=0)
+    Y = mixed(rng.laplace(size=(M, D)), rng)
+    for X, code, cause in (
+        (walk, "serial", "serial"),
+        (np.repeat(Y[:500], 4, axis=0), "repeated-rows", "repeated-rows"),
+        (np.round(Y / Y.std(axis=0)) * Y.std(axis=0), "lost", "rounded"),
+        (np.clip(Y, *np.quantile(Y, (0.1, 0.9), axis=0)), "lost", "clipped"),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            status = quartic.SpectralDictionaryLearning(random_state=0).fit(X).status_
+        found = diagnose(X)[code]
+        assert cause in status.causes
+        assert found.level != "ok"
+        if status.code == cause:
+            assert found.remedy in status.remedy
 
 
 @pytest.mark.parametrize("radius", ["circle", "disc", "heavy"])

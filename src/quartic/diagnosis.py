@@ -27,6 +27,9 @@ from quartic.algorithms.refine import LOG_COSH_SPREAD, from_gaussian
 from quartic.algorithms.temper import CARRYING, SHARE, effective, tempering
 from quartic.algorithms.together import DEVIATION, kurtosis
 from quartic.certify import Reason
+from quartic.evidence.lost import TENTH
+from quartic.evidence.units import STRETCHES, Kind
+from quartic.learn.causes import Cause, of_features, say
 from quartic.learned import Learned
 from quartic.local import untangle
 from quartic.overcomplete import FEW as FEW_MORE
@@ -47,7 +50,8 @@ HELD_BY_FEW = 1 / 3  # of the fourth moment; Laplace coefficients have 0.2 in 8 
 SKEW, MANY_SKEW = 0.5, 0.25  # skewness of a source that matters, and share of such sources; an exponential has 2
 TIED = 0.22  # mean correlation of energies in a group; measured: 0.17 at tau 1/4, 0.23 and more from 0.4, in any axes
 QUIET = 5.0  # decibels of signal over noise; benchmarks/must_show/noise.py goes so far
-CORRELATED = (0.1, 0.5)  # of neighbours: at 0.5 a source with the spectrum of an AR(1) has a third of the samples
+CORRELATED = 0.5  # of neighbours: so many pairs can tell it from none
+FEW_DIGITS = 0.01  # of a signal's variance: less that is lost is no doubt; arbitrary
 OUTSIDE = (0.05, 0.2)  # of the energy, more than in the samples of the fit; arbitrary
 STRETCHED = (1.5, 2.0)  # factor of a variance, beyond its sampling error; arbitrary
 FADED = (1 / 2, 1 / 3)  # of the kurtosis in the samples of the fit; sums of two atoms have half
@@ -258,7 +262,7 @@ def diagnose(
         *first, _features(rows, names), _repeated(rows, names), _outliers(rows), _samples(view, n), _condition(view),
         _structure(view), _directions(view), _axes(view, n), _tails(view), _symmetry(view),
         _together(view, n, stationary),
-        _noise(view), serial, stationary,
+        _noise(view), _lost(view), _copies(view), serial, stationary,
     ]  # fmt: skip
     if learned is not None:
         findings += [_certificates(learned), _span(view, learned), _scale(view, learned)]
@@ -498,7 +502,8 @@ def _tails(view: View) -> Finding:
 
 
 def _symmetry(view: View) -> Finding:
-    return _not_looked("symmetry", view.few, MANY_SKEW) if view.few else symmetry(view.S)
+    why = view.few or ("" if view.cloud.units.alone else "rows depend on each other")
+    return _not_looked("symmetry", why, MANY_SKEW) if why else symmetry(view.S)
 
 
 def symmetry(S: np.ndarray) -> Finding:
@@ -563,18 +568,38 @@ def _noise(view: View) -> Finding:
 
 
 def _serial(view: View) -> Finding:
+    """Whether rows depend on the rows before them, by the test of a fit."""
     value, pairs = neighbours(view.S, view.rows.index)
-    better, limit = CORRELATED
-    enough = round((DEVIATION / limit) ** 2)
+    enough = round((DEVIATION / CORRELATED) ** 2)
     if pairs < enough:
         why = f"{counted(pairs, 'pair')} of rows that follow each other, at least {enough} can tell"
-        return _not_looked("serial", why, limit)
-    better = max(better, DEVIATION / np.sqrt(pairs))
-    measured = (
-        f"a row and the one after it correlate by up to {value:.2f}: must be at most {limit}, better {better:.2g}"
-    )
-    remedy = "Halves of the samples are not independent, and certificates too high: keep every k-th row only."
-    return _finding("serial", _above(value, (better, limit)), measured, remedy, value, limit)
+        return _not_looked("serial", why, STRETCHES)
+    units = view.cloud.units
+    stretches = units.kind is Kind.STRETCHES
+    there = f"there are {units}" if stretches and not units.enough else f"independent parts are {units}"
+    measured = f"a row and the one after it correlate by up to {value:.2f}, {there}: must be at least {STRETCHES}"
+    level = "broken" if not units.enough else "doubtful" if stretches else "ok"
+    remedy = say(Cause.SERIAL, units=units).remedy
+    return _finding("serial", level, measured, remedy, units.count, STRETCHES)
+
+
+def _copies(view: View) -> Finding:
+    """Rows that are there several times, by the test of a fit."""
+    times = view.cloud.copies
+    measured = f"rows are there {times:.3g} times each, as far as they are no copies by chance: should be at most 1"
+    remedy = say(Cause.REPEATED_ROWS, copies=times).remedy
+    return _finding("repeated-rows", "doubtful" if times > 1 else "ok", measured, remedy, times, 1)
+
+
+def _lost(view: View) -> Finding:
+    """What was lost on the way to the file, by the tests of a fit."""
+    lost, said = view.cloud.lost, of_features(view.cloud, view.axes)
+    share = float(np.max(lost.of_signals(view.axes), initial=0.0))
+    what = " ".join(one.happened for one in said) or "nothing shows that digits, values or peaks are missing."
+    measured = f"{what} Of a signal's variance {share:.2g} is lost: must be at most {TENTH}"
+    level = "broken" if any(one.grave and one.cause is not Cause.GROSS for one in said) else (
+        "doubtful" if share > FEW_DIGITS or lost.gross is not None else "ok")  # fmt: skip
+    return _finding("lost", level, measured, " ".join(one.remedy for one in said), share, TENTH)
 
 
 def _stationary(view: View, serial: Finding) -> Finding:

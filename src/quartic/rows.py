@@ -17,6 +17,7 @@ from quartic._words import counted
 from quartic.algorithms.assume import spaced, uniformity
 from quartic.algorithms.together import kurtosis
 from quartic.certify import Candidates, Proof, certify
+from quartic.evidence.lost import Lost
 from quartic.evidence.parts import Evidence
 from quartic.frame import Frame
 from quartic.local import orthogonal_axes, untangle
@@ -145,7 +146,8 @@ class View:
     @cached_property
     def cloud(self) -> Evidence:
         """In random order, as proposers and proofs want them."""
-        return Evidence.of_rows(self.Z, self.rows.index, np.ones(self.Z.shape[0]), self.Z.shape[0])
+        lost = Lost.of(np.asarray(self.rows.Y, dtype=np.float64), self.frame)
+        return Evidence.of_rows(self.Z, self.rows.index, np.ones(self.Z.shape[0]), self.Z.shape[0], lost=lost)
 
     @cached_property
     def axes(self) -> np.ndarray:

@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
+from scipy.stats import mannwhitneyu
 
 from quartic.frame import Frame
 
 TENTH = 0.1  # of a signal's variance: more than that lost, and it is not the signal that is seen; by definition
 OFTEN = 5  # times as often as the values next to it: a rail, or one value that fills gaps; arbitrary
 FEWEST = 8  # values of a feature, and samples at one of them, below which nothing is told; arbitrary
-RARELY = 1e-2  # of the samples: a value that is there no more often is no level of a signal; arbitrary
+RARELY = 1e-2  # of the samples, or of the draws: a value that is there no more often is no level; arbitrary
 WHOLE = 1e-2  # of a step: values that are so near to multiples of it are such; arbitrary
 EXACTLY = 1e-6  # standard deviations: a value that is the mean, to rounding
 CORE, SPIKES = (0.15, 0.85), 2.0  # quantiles of most samples; times the second largest tail; arbitrary
@@ -121,7 +122,7 @@ def _loss(y: np.ndarray, mean: float, variance: float, silent: bool) -> tuple[Lo
     step = lattice(values, counts)
     losses = [
         (Loss.ROUNDED, step * step / 12),
-        (Loss.FILLED, filled(y, mean, values, counts, silent)),
+        (Loss.FILLED, filled(y, mean, values, counts, silent=silent, among_few=step > 0)),
         (Loss.CLIPPED, cut_off(values, counts) + cut_off(-values[::-1], counts[::-1])),
     ]
     kind, lost = max(losses, key=lambda loss: loss[1])
@@ -145,15 +146,18 @@ def lattice(values: np.ndarray, counts: np.ndarray) -> float:
     places = (values - values[0]) / step
     if np.max(np.abs(places - np.round(places))) > WHOLE:
         return 0.0
-    many = values[counts > RARELY * np.sum(counts)]
-    return float(np.min(np.diff(many))) if many.shape[0] > 1 else step
+    often, total = counts > RARELY * np.sum(counts), np.sum(counts)
+    few = np.sum(often) > 1 and np.sum(counts[often]) > (1 - RARELY) * total
+    return float(np.min(np.diff(values[often]))) if few else step
 
 
-def filled(y: np.ndarray, mean: float, values: np.ndarray, counts: np.ndarray, silent: bool) -> float:
+def filled(
+    y: np.ndarray, mean: float, values: np.ndarray, counts: np.ndarray, *, silent: bool, among_few: bool
+) -> float:
     """Variance that is lost where one value, which is the mean or the median of the others, stands for missing ones.
 
-    A value at which a signal is silent is there as often; but it is not the mean to the last digits, and where it is
-    the median it comes with those of the others.
+    A value at which a signal is silent is there as often; but it is not the mean to the last digits, unless all values
+    are multiples of one, and where it is the median it comes with those of the others.
     """
     if values.shape[0] < FEWEST:
         return 0.0
@@ -163,7 +167,9 @@ def filled(y: np.ndarray, mean: float, values: np.ndarray, counts: np.ndarray, s
     lost = 0.0
     for place, is_mean in ((next_to_mean, True), (most, False)):
         others = y[np.abs(y - values[place]) > EXACTLY * scale]
-        if counts[place] < FEWEST or others.shape[0] < FEWEST or (silent and place == most) or not (is_mean or often):
+        if counts[place] < FEWEST or others.shape[0] < FEWEST or (silent and place == most):
+            continue
+        if not often and (among_few or not is_mean):
             continue
         spread = float(np.std(others))
         middle = np.sort(others)[[(others.shape[0] - 1) // 2, others.shape[0] // 2]]
@@ -216,11 +222,22 @@ def squashed(Y: np.ndarray) -> bool:
 
 
 def gross_sensor(Y: np.ndarray) -> int | None:
-    """The feature of ``Y (m, d)`` whose spread is far larger than most of its samples say, if it is the only one."""
+    """The feature of ``Y (m, d)`` whose spread is far larger than most of its samples say, if it is the only one.
+
+    And if the others are no larger in the rows that make half of its variance: of what is seldom active they are.
+    """
     low, high = np.quantile(Y, CORE, axis=0)
     spread, core = np.std(Y, axis=0), high - low
     if Y.shape[1] < 2 or np.any(core == 0):
         return None
     tails = spread / core
     largest, second = np.argsort(-tails)[:2]
-    return int(largest) if tails[largest] > SPIKES * tails[second] else None
+    if tails[largest] <= SPIKES * tails[second]:
+        return None
+    size = ((Y - np.median(Y, axis=0)) / core) ** 2
+    others = np.sum(np.delete(size, largest, axis=1), axis=1)
+    order = np.argsort(-size[:, largest])
+    energy = np.cumsum(size[order, largest])
+    far = int(np.searchsorted(energy, energy[-1] / 2)) + 1
+    larger = mannwhitneyu(others[order[:far]], others[order[far:]], alternative="greater").pvalue
+    return int(largest) if larger > RARELY else None

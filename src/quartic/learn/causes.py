@@ -89,8 +89,8 @@ class Cause(Enum):
     CLIPPED = (
         "clipped",
         "Values are cut off",
-        "{features} values cut off at a limit: about {share:.2g} of the variance of a signal is lost, {needed:.2g} is "
-        "allowed.",
+        "{features} values cut off at an end of the range: about {share:.2g} of the variance of a signal is lost, "
+        "{needed:.2g} is allowed.",
         "Record with a larger range, or leave out the rows at the limit.",
     )
     SQUASHED = (
