@@ -88,7 +88,7 @@ class LearningReport:
         """The figures, one a line."""
         lines = [
             f"samples     {self.samples}" + (f", {self.trimmed} trimmed" if self.trimmed else ""),
-            f"evidence    independent units: {self.units}",
+            f"evidence    independent parts: {self.units}",
             f"dimension   {self.dim}: {self.frame_reason}",
             f"atoms       {self.rank_reason}",
             f"spectral    {self.subsample} samples, {self.form}: {self.subsample_reason}",

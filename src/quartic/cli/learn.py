@@ -218,15 +218,23 @@ def summary(model: Model, most: int = 20) -> str:
         figures,
         *([f"constant    {listed}: no {word} has a part in it"] if constant else []),
         "",
-        f"  {word:>6}    energy  certificate  uncertainty  kurtosis  largest entries",
+        f"  {word:>6}    energy  certificate  stability  uncertainty  kurtosis  largest entries",
     ]
-    for i in range(min(n, most)):
-        row = f"{100 * share[i]:7.2f} %  {model.certificates_[i]:11.4f}  {model.uncertainty_[i]:11.1e}"
+    for i in ranked(model)[:most]:
+        row = f"{100 * share[i]:7.2f} %  {model.certificates_[i]:11.4f}  {model.stability_[i]:9.2f}"
+        row += f"  {model.uncertainty_[i]:11.1e}"
         mark = "" if model.certified_[i] else "  not certified"
         lines.append(f"  {i:6d}  {row}  {model.kurtosis_[i]:8.3g}  {largest[i]}{mark}")
     if n > most:
         lines.append(f"  ... and {n - most} more")
     return "\n".join(lines)
+
+
+def ranked(model: Model) -> list[int]:
+    """Atoms in their own order; where none is certified, first those that return in both halves of the samples."""
+    if np.any(model.certified_):
+        return list(range(model.n_components_))
+    return np.argsort(-np.asarray(model.stability_), kind="stable").tolist()
 
 
 def as_json(model: Model) -> dict[str, Any]:
@@ -238,7 +246,7 @@ def as_json(model: Model) -> dict[str, Any]:
         **({"mixing": model.mixing_} if isinstance(model, SpectralICA) else {"thresholds": model.thresholds_}),
         "energy": model.learned_.energy,
         "feature_names": getattr(model, "feature_names_in_", None),
-        "status": {"code": model.status_.code, "message": model.status_.message, "remedy": model.status_.remedy},
+        "status": dict(vars(model.status_)),
         "report": vars(model.report_),
     }
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from quartic._words import counted
 from quartic.algorithms.assume import CHANGED, drift, skewness
-from quartic.algorithms.certify import CERTIFIED, is_certified
+from quartic.algorithms.certify import is_certified
 from quartic.certify.doubts import Doubt, Reason
 from quartic.evidence.lost import TENTH, Loss
 from quartic.evidence.parts import FEW, Evidence
@@ -25,7 +25,8 @@ from quartic.result import Status
 
 MORE = "quartic check, or diagnose, says more."
 NAMED = 8  # features and atoms that are named
-MANY = 4.0  # times as many rows: a figure that more would still not settle is not for want of rows; by definition
+MANY = 2.0  # times as many rows: a figure that more would still not settle is not for want of rows; by definition
+AGAIN = 0.9  # squared correlation with what a half gives alone: the atom returns; see docs/samples.md for what it tells
 SKEWED, SURELY = 0.5, 5.0  # skewness that matters, and standard errors
 SEEN = 1e-3  # of a signal's variance: less that is lost is not worth a word; arbitrary
 
@@ -213,7 +214,7 @@ def status_of(
         about.append(say(Cause.DIRECTIONS, dim=dim, features=features))
     found = f"{counted(n, 'atom')} found and certified." if certified == n else f"{certified} of {n} atoms certified."
     if 2 * certified < n and len(stability):
-        again = int(np.sum(stability > CERTIFIED))
+        again = int(np.sum(stability > AGAIN))
         found += f" {again} of {n} return in both halves of the samples."
     # Where neighbours depend on each other, stretches differ in any case.
     if certified < n and evidence.units.alone and (score := drift(evidence.in_order)) > CHANGED[1]:
@@ -314,12 +315,12 @@ def of_atoms(
         if cause is Cause.FEW_ROWS:
             wanted = rows * float(np.median(factors)) if factors else max(2 * FEW * r, rows) * 2
             said.append(say(cause, rows=f"{rows:,}", wanted=f"{rounded(wanted):,}"))
-        elif cause is Cause.GAUSSIAN and certified == 0:
+        elif cause is Cause.GAUSSIAN and certified == 0 and 2 * len(places) > n:
             said.append(say(Cause.NO_STRUCTURE, count=len(places), atoms=counted(n, "atom")))
         elif cause is Cause.GAUSSIAN:
             said.append(say(cause, atoms=which, others=counted(n - len(places), "component")))
         elif cause is Cause.NOT_PROVEN:
-            again = sum(bool(stability[i] > CERTIFIED) for i in places)
+            again = sum(bool(stability[i] > AGAIN) for i in places)
             said.append(say(cause, atoms=f"{again} of the other {counted(len(places), 'atom')}"))
         elif cause is not Cause.SERIAL:  # of the rows that is said already
             said.append(say(cause, atoms=which))

@@ -238,6 +238,8 @@ def _of_model(model: Any) -> Findings:
     notes = _uncertified(noun, learned.certificates) + coarse(noun, learned)
     if how.trimmed:
         notes.append(f"{how.trimmed:,} samples were left out: they are far longer than all others. Look at them.")
+    if learned.status.ok:  # what certificates rest on deserves a word all the same
+        notes += [f"{cause.title}: the status says how." for cause in Cause if cause.code in learned.status.causes]
     names = getattr(model, "feature_names_in_", None)
     return Findings(
         kind=type(model).__name__,
