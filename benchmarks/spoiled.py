@@ -1,8 +1,9 @@
 """Samples that break what halves by rows assume, or were spoiled on their way to the file, each with its truth.
 
 A *case* mixes independent sources, and then does one thing to the rows, or to the features, that a certificate must
-survive or be refused for.  Its truth are the columns of the mixing matrix, and, of a gross sensor, that sensor: what it
-adds is a source like any other.  ``cause`` is what the status is to name.
+survive or be refused for.  Its truth are the columns of the mixing matrix; of a gross sensor, that sensor, too: what it
+adds is a source like any other; and of squashed features what a source of three values makes of them alone, which no
+one can tell from a column.  ``cause`` is what the status is to name.
 """
 
 from __future__ import annotations
@@ -119,7 +120,13 @@ def draw(kind: str, seed: int, *, shape: tuple[int, int] | None = None) -> Spoil
     A = A / np.std(S, axis=0)[:, None]
     Y = S @ A
     atoms = A
-    if kind in SPOILED:
+    if kind == "squashed":
+        lone = [S[:, i].max() * A[i] for i in range(d) if np.unique(S[:, i]).shape[0] == 3]
+        lone = np.stack([np.zeros(d), *lone])
+        Y = SPOILED[kind](rng, np.concatenate((Y, lone)))
+        Y, lone = Y[:m], Y[m + 1 :] - Y[m]
+        atoms = np.concatenate((A, lone))
+    elif kind in SPOILED:
         Y = SPOILED[kind](rng, Y)
     if kind == "gross sensor":
         atoms = np.concatenate((A, np.eye(d)))
