@@ -189,12 +189,14 @@ def read(
         skewed |= (own[:, None] | own) & small & small.T
         cross = g.surely_beyond(0.0, errors) & other
         mixed |= cross | cross.T
-    often, ever, crooked = together(S[apart], limits.interval)
-    dependent |= discovered(often, other)
+    often, ever, crooked = np.ones((r, r)), np.ones((r, r)), np.zeros((r, r), dtype=bool)
+    if np.any(other & ~calm):
+        often, ever, crooked = together(S[apart], limits.interval)
+    dependent |= discovered(often, other & ~calm)
     # Light-tailed signals are active all the time.  Noise that is not white is larger where an atom is active.
     contrary |= discovered(ever, (heavy[:, None] | heavy) & other & ~crooked)
     both = heavy[:, None] & heavy & other
-    norms = small_norms(S, dependent, None if units.alone else units.of)
+    norms = small_norms(S, dependent, None if units.alone else units.of, both)
     seen = ~both | (norms.count >= FEWEST)
     against = discovered(norms.against, both)
     # Where small norms are all that speaks for a reading, less against it will do.
@@ -331,17 +333,20 @@ class Norms:
     weaker: np.ndarray
 
 
-def small_norms(S: np.ndarray, dependent: np.ndarray, unit: np.ndarray | None = None) -> Norms:
-    """Of every plane of two signals of ``S (m, r)``.
+def small_norms(
+    S: np.ndarray, dependent: np.ndarray, unit: np.ndarray | None = None, asked: np.ndarray | None = None
+) -> Norms:
+    """Of every plane of two signals of ``S (m, r)``, or of those that are ``asked (r, r)``.
 
     Of ``dependent (r, r)`` ones, which nothing but norms can settle, all samples are looked at, and the norm is that of
     the whole neighbourhood: of three that occur together, a sample that is small in one plane may be large.  Where rows
     are no units of their own, ``unit (m,)``, samples of a plane count as many fold less as sums of ``cos 4 phi`` over
     units vary more than those of independent rows.
     """
-    r = S.shape[1]
+    r, S = S.shape[1], S.astype(np.float32)
     figures, alone = np.zeros((6, r, r)), np.zeros((r, r))
-    for some, rows in ((dependent, S), (~dependent, S[:ROWS])):
+    apart = ~dependent if asked is None else ~dependent & asked
+    for some, rows in ((dependent, S), (apart, S[:ROWS])):
         first, second = np.nonzero(np.triu(some, 1))
         if not first.size:
             continue
@@ -351,7 +356,7 @@ def small_norms(S: np.ndarray, dependent: np.ndarray, unit: np.ndarray | None = 
         columns = np.ascontiguousarray(rows.T)  # (r, m)
         squares = columns * columns
         loud = SILENT * np.quantile(squares, 0.99, axis=1)
-        around = dependent.astype(np.float64) @ squares + squares if some is dependent else None
+        around = dependent.astype(np.float32) @ squares + squares if some is dependent else None
         size = max(1, CACHE // columns.shape[1])
         for start in range(0, first.size, size):
             i, j = first[start : start + size], second[start : start + size]
@@ -362,7 +367,9 @@ def small_norms(S: np.ndarray, dependent: np.ndarray, unit: np.ndarray | None = 
             )
             whole = np.where(silent, np.inf, length if around is None else around[i] + around[j])
             alike = np.ones(i.shape[0]) if unit is None else _inflation(1 - 2 * sine * sine, ~silent, starts)
-            *some_figures, alone[i, j], alone[j, i], numbers = _along_axes(sine, cosine, whole, alike)
+            *some_figures, alone[i, j], alone[j, i], numbers = _along_axes(
+                sine, cosine, whole, alike, few=some is apart
+            )
             figures[:, i, j] = figures[:, j, i] = (*some_figures, numbers)
     everywhere, sparse, against, denser, count, numbers = figures
     planes = np.maximum(np.sum(dependent, axis=1), 1)
@@ -416,29 +423,42 @@ def _inflation(fourth: np.ndarray, loud: np.ndarray, starts: np.ndarray) -> np.n
     return np.asarray(np.maximum(of_units / np.where(own > 0, own, 1.0), 1.0))
 
 
-def _along_axes(sine: np.ndarray, cosine: np.ndarray, whole: np.ndarray, alike: np.ndarray | float = 1.0) -> np.ndarray:
+def _along_axes(
+    sine: np.ndarray,
+    cosine: np.ndarray,
+    whole: np.ndarray,
+    alike: np.ndarray | float = 1.0,
+    *,
+    few: bool = False,
+) -> np.ndarray:
     """Figures ``(8, pairs)`` from twice the angles, ``(pairs, m)``, and norms, infinite for what is silent.
 
     Those of :class:`Norms`, with ``weaker`` as standard errors next to each of the two axes, and the numbers of samples
     that are looked at, half octaves of them.  Of ``alike (pairs,)`` samples each tells as much as one that is
-    independent.
+    independent.  With ``few`` no more than the smallest quarter is sorted, where there are enough of them: ``denser``
+    is 1 there, and ``weaker`` knows of no other samples.
     """
-
-    def up_to(x: np.ndarray, k: np.ndarray) -> np.ndarray:
-        return np.take_along_axis(x, np.maximum(k, 1)[:, None] - 1, axis=1)[:, 0]
-
-    count = np.sum(np.isfinite(whole), axis=1)
-    order = np.argsort(whole, axis=1)[:, : max(1, np.max(count))]  # what is silent comes last
+    loud = np.isfinite(whole)
+    count = np.sum(loud, axis=1)
+    alike = np.broadcast_to(np.asarray(alike), count.shape)
+    total = np.sum(np.where(loud, 1 - 2 * sine * sine, 0.0), axis=1)
+    sorted_ones = np.where(few & (count >= FEWEST * alike), count // 4, count)
+    k = max(1, int(np.max(sorted_ones)))
+    order = np.argpartition(whole, k - 1, axis=1)[:, :k] if k < whole.shape[1] else np.arange(k)[None, :]
+    smallest = np.take_along_axis(whole, order, axis=1)
+    order = np.take_along_axis(np.broadcast_to(order, smallest.shape), np.argsort(smallest, axis=1), axis=1)
     sine, cosine, whole = (np.take_along_axis(x, order, axis=1) for x in (sine, cosine, whole))
-    n = np.arange(1, whole.shape[1] + 1)
+    n = np.arange(1, k + 1)
     fourth = 1 - 2 * sine * sine  # cos 4 phi
-    weight = 1 / np.sqrt(np.broadcast_to(alike, count.shape))
-    z = np.cumsum(fourth, axis=1) * np.sqrt(2 / n) * weight[:, None]
+    weight = 1 / np.sqrt(alike)
+    scale = np.sqrt(2 / n) * weight[:, None]
+    z = np.cumsum(fourth, axis=1) * scale
     # What one diagonal takes of the sum: E (sum x)^2 / n = n (E x)^2 + E x^2.
-    oblique = (np.cumsum(sine, axis=1) ** 2 - np.cumsum(sine * sine, axis=1)) / n * np.sqrt(2 / n) * weight[:, None]
-    few = count // 4
-    here, numbers = n <= few[:, None], 2 * np.log2(np.maximum(count / alike / 2, 2.0))
-    nearly = whole <= NEARLY * up_to(whole, few)[:, None]  # or one axis may have all of the smallest
+    oblique = (np.cumsum(sine, axis=1) ** 2 - np.cumsum(sine * sine, axis=1)) / n * scale
+    quarter = count // 4
+    here, numbers = n <= quarter[:, None], 2 * np.log2(np.maximum(count / alike / 2, 2.0))
+    edge = np.take_along_axis(whole, np.maximum(quarter, 1)[:, None] - 1, axis=1)
+    nearly = whole <= NEARLY * edge  # or one axis may have all of the smallest
 
     def next_to_one(side: np.ndarray) -> np.ndarray:
         mine = np.cumsum(np.where(side, fourth, 0.0), axis=1) * np.sqrt(2 / np.maximum(np.cumsum(side, axis=1), 1))
@@ -447,12 +467,14 @@ def _along_axes(sine: np.ndarray, cosine: np.ndarray, whole: np.ndarray, alike: 
     def tail(x: np.ndarray) -> np.ndarray:
         return np.minimum(norm.sf(np.max(np.where(here, x, 0.0), axis=1)) * numbers, 1.0)
 
-    total = up_to(z, count)
-    mean = total / weight / np.sqrt(2 * np.maximum(count, 1))
-    deviation = np.where(np.isfinite(whole), fourth - mean[:, None], 0.0)
-    rank = np.where(np.isfinite(whole), n - (count[:, None] + 1) / 2, 0.0)
-    variance = np.maximum(np.sum(deviation**2, axis=1) / np.maximum(count, 1), TURNED)
+    everyone = np.maximum(count, 1)
+    inside = np.isfinite(whole)
+    deviation = np.where(inside, fourth - (total / everyone)[:, None], 0.0)
+    rank = np.where(inside, n - (count[:, None] + 1) / 2, 0.0)
+    variance = np.maximum(np.sum(deviation**2, axis=1) / everyone, TURNED)
     spread = np.sqrt(np.maximum(np.sum(rank**2, axis=1), 1.0) * variance)
     denser = norm.sf(np.sum(rank * deviation, axis=1) / spread * weight)
-    sides = (next_to_one(cosine > 0), next_to_one(cosine < 0))
-    return np.stack((total, tail(z), tail(-z - oblique), denser, count / alike, *sides, numbers))
+    denser = np.where(count > sorted_ones, 1.0, denser)
+    sides = (np.zeros(count.shape),) * 2 if few else (next_to_one(cosine > 0), next_to_one(cosine < 0))
+    everywhere = total * np.sqrt(2 / everyone) * weight
+    return np.stack((everywhere, tail(z), tail(-z - oblique), denser, count / alike, *sides, numbers))
