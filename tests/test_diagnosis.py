@@ -114,7 +114,8 @@ def test_what_makes_doubtful_and_is_no_obstacle(seed, rng):
     assert diagnose(tied.samples).doubtful == ["together"]
     follow = diagnose(mixed(lfilter([1.0], [1.0, -0.9], rng.laplace(size=(8 * M, D)), axis=0), rng))
     assert (follow.ok, "serial" in follow.doubtful) == (True, True)
-    assert "independent parts are" in follow["serial"].measured
+    assert "independent stretches of rows" in follow["serial"].measured
+    assert diagnose(np.cumsum(rng.laplace(size=(M, D)), axis=0), rows="exchangeable")["serial"].level == "ok"
     assert "repeated-rows" in diagnose(np.repeat(good(seed).samples, 3, axis=0)).doubtful
 
 

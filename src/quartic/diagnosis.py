@@ -28,7 +28,7 @@ from quartic.algorithms.temper import CARRYING, SHARE, effective, tempering
 from quartic.algorithms.together import DEVIATION, kurtosis
 from quartic.certify import Reason
 from quartic.evidence.lost import TENTH
-from quartic.evidence.units import STRETCHES, Kind
+from quartic.evidence.units import ROWS, STRETCHES, Kind
 from quartic.learn.causes import Cause, of_features, say
 from quartic.learned import Learned
 from quartic.local import untangle
@@ -206,6 +206,7 @@ def diagnose(
     n_components: int | None = None,
     learned: Learned | None = None,
     feature_names: Sequence[str] | None = None,
+    rows: str = "auto",
     random_state: Any = 0,
 ) -> Diagnosis:
     """Say in plain words whether samples are what the method assumes.
@@ -220,6 +221,8 @@ def diagnose(
         What was learned from these samples, or from others that these are held against; ``learned_`` of an estimator.
     feature_names : sequence of str, optional
         Names of the columns, for the findings; those of a dataframe unless given, and numbers where there are none.
+    rows : {"auto", "exchangeable"}, default="auto"
+        Whether the order of the rows may mean something, as in a fit.
     random_state : int, RandomState, Generator or None, default=0
 
     Returns
@@ -237,37 +240,40 @@ def diagnose(
     """
     check_columns("Y", Y)
     names = _names(Y, feature_names)
-    rows = looked_at(Y)
-    d = rows.Y.shape[1]
+    if rows not in ROWS:
+        raise ValueError(f"rows must be one of {', '.join(ROWS)}; got {rows!r}.")
+    looked = looked_at(Y)
+    d = looked.Y.shape[1]
     n = None if n_components is None else _number_of_atoms(n_components, d)
     if learned is not None and learned.components.shape[1] != d:
         raise ValueError(f"Y has {d} features, but {learned.components.shape[1]} were learned from.")
     if names is not None and len(names) != d:
         raise ValueError(f"feature_names must hold {d} names, one for each feature; got {len(names)}.")
-    first = [_finite(rows, names)] + ([] if rows.magnitude is None else [_magnitude(rows.magnitude)])
-    if rows.Y.shape[0] < 2:
-        remedy = " ".join([*transposed(rows.total, d), "More samples."])
+    first = [_finite(looked, names)] + ([] if looked.magnitude is None else [_magnitude(looked.magnitude)])
+    if looked.Y.shape[0] < 2:
+        remedy = " ".join([*transposed(looked.total, d), "More samples."])
         first.append(_finding("samples", "broken", "fewer than two samples can be used", remedy, 0, 2))
-    if rows.Y.shape[0] < 2 or rows.magnitude is not None:
-        return Diagnosis(tuple(first), rows.total, rows.Y.shape[0], d)
-    if np.all(rows.variance == 0):
-        first += [_features(rows, names), _outliers(rows)]
-        return Diagnosis(tuple(first), rows.total, rows.Y.shape[0], d)
-    counters = rows.counting if learned is None and rows.counting.shape[0] < d else rows.counting[:0]
-    seen = replace(rows, Y=np.delete(rows.Y, counters, axis=1)) if counters.shape[0] else rows  # of all else they tell
-    view = View(seen, check_random_state(random_state))
+    if looked.Y.shape[0] < 2 or looked.magnitude is not None:
+        return Diagnosis(tuple(first), looked.total, looked.Y.shape[0], d)
+    if np.all(looked.variance == 0):
+        first += [_features(looked, names), _outliers(looked)]
+        return Diagnosis(tuple(first), looked.total, looked.Y.shape[0], d)
+    counters = looked.counting if learned is None and looked.counting.shape[0] < d else looked.counting[:0]
+    # Of all else what counts the rows would tell.
+    seen = replace(looked, Y=np.delete(looked.Y, counters, axis=1)) if counters.shape[0] else looked
+    view = View(seen, check_random_state(random_state), ordered=rows != "exchangeable")
     serial = _serial(view)
     stationary = _stationary(view, serial)
     findings = [
-        *first, _features(rows, names), _repeated(rows, names), _outliers(rows), _samples(view, n), _condition(view),
-        _structure(view), _directions(view), _axes(view, n), _tails(view), _symmetry(view),
+        *first, _features(looked, names), _repeated(looked, names), _outliers(looked), _samples(view, n),
+        _condition(view), _structure(view), _directions(view), _axes(view, n), _tails(view), _symmetry(view),
         _together(view, n, stationary),
         _noise(view), _lost(view), _copies(view), serial, stationary,
     ]  # fmt: skip
     if learned is not None:
         findings += [_certificates(learned), _span(view, learned), _scale(view, learned)]
         findings += [] if learned.overcomplete else [_codes(view, learned)]
-    return Diagnosis(tuple(findings), rows.total, rows.Y.shape[0], d)
+    return Diagnosis(tuple(findings), looked.total, looked.Y.shape[0], d)
 
 
 def _names(Y: Any, given: Sequence[str] | None) -> list[str] | None:
@@ -569,6 +575,8 @@ def _noise(view: View) -> Finding:
 
 def _serial(view: View) -> Finding:
     """Whether rows depend on the rows before them, by the test of a fit."""
+    if not view.ordered:
+        return _not_looked("serial", "the order of the rows means nothing, it is said", STRETCHES)
     value, pairs = neighbours(view.S, view.rows.index)
     enough = round((DEVIATION / CORRELATED) ** 2)
     if pairs < enough:
@@ -576,8 +584,8 @@ def _serial(view: View) -> Finding:
         return _not_looked("serial", why, STRETCHES)
     units = view.cloud.units
     stretches = units.kind is Kind.STRETCHES
-    there = f"there are {units}" if stretches and not units.enough else f"independent parts are {units}"
-    measured = f"a row and the one after it correlate by up to {value:.2f}, {there}: must be at least {STRETCHES}"
+    parts = f"about {units.count} independent stretches of rows" if stretches else "each row is independent of others"
+    measured = f"{parts}: must be at least {STRETCHES}; a row and the next one correlate by up to {value:.2f}"
     level = "broken" if not units.enough else "doubtful" if stretches else "ok"
     remedy = say(Cause.SERIAL, units=units).remedy
     return _finding("serial", level, measured, remedy, units.count, STRETCHES)
@@ -586,7 +594,7 @@ def _serial(view: View) -> Finding:
 def _copies(view: View) -> Finding:
     """Rows that are there several times, by the test of a fit."""
     times = view.cloud.copies
-    measured = f"rows are there {times:.3g} times each, as far as they are no copies by chance: should be at most 1"
+    measured = f"rows are there {times:.3g} times each, but for what is alike by chance: should be at most 1"
     remedy = say(Cause.REPEATED_ROWS, copies=times).remedy
     return _finding("repeated-rows", "doubtful" if times > 1 else "ok", measured, remedy, times, 1)
 
@@ -595,8 +603,8 @@ def _lost(view: View) -> Finding:
     """What was lost on the way to the file, by the tests of a fit."""
     lost, said = view.cloud.lost, of_features(view.cloud, view.axes)
     share = float(np.max(lost.of_signals(view.axes), initial=0.0))
-    what = " ".join(one.happened for one in said) or "nothing shows that digits, values or peaks are missing."
-    measured = f"{what} Of a signal's variance {share:.2g} is lost: must be at most {TENTH}"
+    measured = f"{min(share, 1.0):.2g} of a signal's variance was lost on the way to the file: must be at most {TENTH}"
+    measured = " ".join([f"{measured}.", *(one.happened for one in said)]) if said else measured
     level = "broken" if any(one.grave and one.cause is not Cause.GROSS for one in said) else (
         "doubtful" if share > FEW_DIGITS or lost.gross is not None else "ok")  # fmt: skip
     return _finding("lost", level, measured, " ".join(one.remedy for one in said), share, TENTH)
@@ -605,6 +613,8 @@ def _lost(view: View) -> Finding:
 def _stationary(view: View, serial: Finding) -> Finding:
     if view.Z.shape[0] < 2 * EPOCHS:
         return _not_looked("stationary", f"fewer than {2 * EPOCHS} samples", CHANGED[1])
+    if not view.ordered:
+        return _not_looked("stationary", "the order of the rows means nothing, it is said", CHANGED[1])
     score = drift(view.Z)
     level = _above(score, CHANGED)
     if level == "broken" and serial.level != "ok":

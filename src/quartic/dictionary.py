@@ -262,7 +262,9 @@ def told(learned: Learned, frame: Frame, evidence: Evidence) -> Learned:
         U, learned.certificates, learned.doubts, learned.stability, evidence,
         rows=rows, features=features, dim=frame.rank, trimmed=trimmed,
     )  # fmt: skip
-    return replace(learned, status=status, report=replace(learned.report, units=str(evidence.units)))
+    # Of halves that depend on each other it tells nothing that atoms return.
+    stable = learned.stability if evidence.units.enough else np.zeros_like(learned.stability)
+    return replace(learned, status=status, stability=stable, report=replace(learned.report, units=str(evidence.units)))
 
 
 def check_count(n_components: int | None, frame: Frame) -> int:

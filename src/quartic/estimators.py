@@ -46,6 +46,7 @@ from quartic.diagnosis import Diagnosis, diagnose
 from quartic.dictionary import frame_for, learn, learn_from_moment, warn_of
 from quartic.distributed import Collection, chunk_by_chunk, collected, is_collection
 from quartic.evidence.groups import codes_of, split_off
+from quartic.evidence.units import ROWS
 from quartic.export import save_safetensors
 from quartic.frame import Frame
 from quartic.learned import Learned, LearningReport
@@ -54,7 +55,6 @@ from quartic.result import Status
 from quartic.samples import Held, check_columns, trim
 
 FORMS = ("auto", "accumulated", "implicit")
-ROWS = ("auto", "exchangeable")
 ALGORITHMS = (None, "omp", "lars", "lasso_lars", "lasso_cd", "threshold")  # those of sklearn's sparse_encode
 
 
@@ -482,7 +482,9 @@ class SpectralEstimator(
         ['scale']
         """
         learned = getattr(self, "learned_", None)
-        return diagnose(X, n_components=self.n_components, learned=learned, random_state=self.random_state)
+        return diagnose(
+            X, n_components=self.n_components, learned=learned, rows=self.rows, random_state=self.random_state
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a ``.npz`` file, all at once or not at all; read it with :meth:`load`.

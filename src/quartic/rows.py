@@ -136,8 +136,8 @@ def structure_of(Z: np.ndarray) -> float:
 class View:
     """Rows in whitened coordinates ``Z (k, r)``, and as signals ``S (k, r)`` of variance 1, made when asked for."""
 
-    def __init__(self, rows: Rows, rng: np.random.Generator) -> None:
-        self.rows, self.rng = rows, rng
+    def __init__(self, rows: Rows, rng: np.random.Generator, *, ordered: bool = True) -> None:
+        self.rows, self.rng, self.ordered = rows, rng, ordered
         self.whole = rows.whole
         self.frame = rows.covariance.frame()
         self.Z = self.frame.whiten(rows.Y, np.float64)
@@ -147,7 +147,8 @@ class View:
     def cloud(self) -> Evidence:
         """In random order, as proposers and proofs want them."""
         lost = Lost.of(np.asarray(self.rows.Y, dtype=np.float64), self.frame)
-        return Evidence.of_rows(self.Z, self.rows.index, np.ones(self.Z.shape[0]), self.Z.shape[0], lost=lost)
+        m = self.Z.shape[0]
+        return Evidence.of_rows(self.Z, self.rows.index, np.ones(m), m, lost=lost, ordered=self.ordered)
 
     @cached_property
     def axes(self) -> np.ndarray:

@@ -14,7 +14,7 @@ class Reason(Enum):
 
     NO_SAMPLES = "no samples were kept to prove it with"
     FEW_SAMPLES = "too few samples for two halves of them to say anything"
-    SERIAL = "rows depend on each other, and too few parts of the samples are independent"
+    SERIAL = "too few parts of the samples are independent of each other"
     LOST = "too much of its features was lost on the way to the file"
     GAUSSIAN = "its signal may be Gaussian"
     NO_AXES = "the samples do not tell it from other directions of a plane"

@@ -23,6 +23,7 @@ from quartic.cli.scale import DATA, bad_chunks, opened
 from quartic.cli.text import spoken
 from quartic.cli.transform import load_model, rows_for
 from quartic.diagnosis import diagnose, transposed
+from quartic.evidence.units import ROWS
 
 EXIT_CODES = """\
 exit codes:
@@ -50,6 +51,13 @@ def add(commands: Any) -> None:
     command.add_argument("--key", metavar="NAME", help="which array, if the file holds more than one")
     command.add_argument("--model", metavar="MODEL.npz", help="a file that quartic learn --out saved")
     command.add_argument("--components", type=whole, metavar="N", help="number of atoms that is meant")
+    command.add_argument(
+        "--rows",
+        choices=ROWS,
+        default="auto",
+        help="exchangeable: the order of samples means nothing (default: whether neighbours depend on each other is "
+        "looked at)",
+    )
     add_common(command)
     command.set_defaults(run=run)
 
@@ -74,6 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
                 n_components=arguments.components,
                 learned=learned,
                 feature_names=names,
+                rows=arguments.rows,
                 random_state=arguments.seed,
             )
     lines = [found.summary()] if table.header is None else [found.summary(), f"header    {table.header}"]

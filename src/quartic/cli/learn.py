@@ -35,7 +35,8 @@ from quartic.cli.moments import load
 from quartic.cli.scale import DATA, add_groups, add_scale, has_options, samples
 from quartic.cli.terminal import present
 from quartic.diagnosis import suspicious, symmetry, transposed
-from quartic.estimators import ROWS, SpectralDictionaryLearning, SpectralICA
+from quartic.estimators import SpectralDictionaryLearning, SpectralICA
+from quartic.evidence.units import ROWS
 from quartic.moments import FourthMoment
 from quartic.report.findings import coarse, findings
 from quartic.rows import LOOKED
@@ -220,7 +221,7 @@ def summary(model: Model, most: int = 20) -> str:
         "",
         f"  {word:>6}    energy  certificate  stability  uncertainty  kurtosis  largest entries",
     ]
-    for i in ranked(model)[:most]:
+    for i in findings(model).ranked[:most]:
         row = f"{100 * share[i]:7.2f} %  {model.certificates_[i]:11.4f}  {model.stability_[i]:9.2f}"
         row += f"  {model.uncertainty_[i]:11.1e}"
         mark = "" if model.certified_[i] else "  not certified"
@@ -228,13 +229,6 @@ def summary(model: Model, most: int = 20) -> str:
     if n > most:
         lines.append(f"  ... and {n - most} more")
     return "\n".join(lines)
-
-
-def ranked(model: Model) -> list[int]:
-    """Atoms in their own order; where none is certified, first those that return in both halves of the samples."""
-    if np.any(model.certified_):
-        return list(range(model.n_components_))
-    return np.argsort(-np.asarray(model.stability_), kind="stable").tolist()
 
 
 def as_json(model: Model) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def coloured(found: Findings, written: Sequence[str], console: Any, seen: Sequen
         table = Table("Index", header_style="bold")
         for name in columns:
             table.add_column(name, justify="left" if name == "Largest entries" else "right")
-        for i in range(min(n, MOST)):
+        for i in found.ranked[:MOST]:
             cells = (Text(cells[i]) for cells in columns.values())  # never markup: names come from the data
             table.add_row(str(i), *cells, style=None if found.certified[i] else "yellow")
         console.print(table)

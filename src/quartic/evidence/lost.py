@@ -67,8 +67,10 @@ class Lost:
     def of(cls, Y: np.ndarray, frame: Frame) -> Lost:
         """From some of the rows ``(m, d)``, as they stand in the file."""
         m, d = Y.shape
-        if m < FEWEST or frame.dim == 1:  # a single direction is that of its atom, whatever was lost
+        if m < FEWEST:
             return cls.nothing()
+        if frame.dim == 1:  # a single direction is that of its atom, whatever was lost
+            return replace(cls.nothing(), gross=gross_sensor(Y))
         variance = np.var(Y, axis=0)
         silent = at_rest(Y)
         found = [_loss(Y[:, f], float(frame.mean[f]), float(variance[f]), bool(silent[f])) for f in range(d)]

@@ -21,6 +21,7 @@ from scipy.stats import norm
 
 from quartic.halves import half_of, row_hash
 
+ROWS = ("auto", "exchangeable")  # whether neighbours depend on each other is tested; order means nothing
 STRETCHES = 60  # at least, 30 in a half: from fewer neither their spread nor their independence is known
 GROUPS = 10  # at least, of those that are named, 5 in a half: their spread goes by Student's law
 MOST = 256  # units: more are joined, which leaves them independent
@@ -91,7 +92,8 @@ class Units:
         if self.kind is Kind.GROUPS:
             return f"{self.count} groups of rows" + ("" if self.enough else f"; {self.needed} are needed")
         if not self.enough:
-            return f"about {self.count} independent stretches of rows; {self.needed} are needed"
+            few = f"about {self.count}" if self.count < self.needed - 1 else f"fewer than {self.needed}"
+            return f"{few} independent stretches of rows; {self.needed} are needed"
         return f"{self.count} stretches of {self.length} rows"
 
 
@@ -142,10 +144,10 @@ def seen(Z: np.ndarray, index: np.ndarray) -> Units:
         return rows_alone(index, worst)
     effect = _effect(np.max(spread, axis=0), features)
     dependent = np.max(np.abs(T), axis=1) > norm.isf(SURE / k / 2)
-    if dependent[-1]:
+    if np.all(dependent[-2:]):  # at the longest alone it is no rarer than chance
         few = min(STRETCHES - 1, max(1, round(EDGE * m / effect)))
         return replace(rows_alone(index, worst), kind=Kind.STRETCHES, count=few, needed=STRETCHES, effect=effect)
-    length = lengths[int(np.flatnonzero(dependent)[-1]) + 1 if np.any(dependent) else 0]
+    length = lengths[int(np.flatnonzero(dependent[:-1])[-1]) + 1 if np.any(dependent[:-1]) else 0]
     length = min(max(length, m // MOST), m // STRETCHES)
     place = np.empty(m, dtype=np.intp)
     place[order] = np.arange(m)

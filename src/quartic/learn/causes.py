@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class Cause(Enum):
         "Rows depend on each other",
         "Rows depend on the rows before them: {units}.",
         "Record for longer, take differences of slow signals, or name the rows that belong together with groups=. "
-        "If the order of rows means nothing, say rows='exchangeable'.",
+        "If the order of rows means nothing, and they are not sorted, say rows='exchangeable'.",
     )
     GROUPS = (
         "few-groups",
@@ -59,39 +60,39 @@ class Cause(Enum):
     CHANGES = (
         "not-stationary",
         "Rows change on the way",
-        "Stretches of rows differ by {score:.0f} standard deviations.",
+        "Stretches of rows differ by {score:.0f} standard deviations; no more than {chance:.0f} may be chance.",
         "Learn from each stretch by itself, or subtract what drifts.",
     )
     DIRECTIONS = (
         "condition",
         "Some features are sums of others",
-        "Only {dim} of {features} directions vary, as far as digits tell.",
+        "Features vary in {dim} directions only, of {features}, as far as digits tell.",
         "Leave out features that are constant, copies, or sums of others; or store more digits.",
     )
     REPEATED_ROWS = (
         "repeated-rows",
         "Rows are repeated",
-        "Rows are repeated, {copies:.3g} times each: they count once.",
+        "Rows are there {copies:.3g} times each, on average: copies count once.",
         "Leave the copies out.",
     )
     ROUNDED = (
         "rounded",
         "Too few digits",
-        "{features} few digits: rounding is up to {share:.2g} of the variance of a signal, {needed:.2g} is allowed.",
+        "{features} few digits: up to {share:.2%} of the variance of a signal is rounding, {needed:.0%} is allowed.",
         "Store more digits. Of large values subtract the mean before you store them.",
     )
     FILLED = (
         "filled",
         "Missing values were filled in",
-        "{features} one value in place of missing ones: up to {share:.2g} of the variance of a signal is lost, "
-        "{needed:.2g} is allowed.",
+        "{features} one value, the mean or the median, in place of missing ones: up to {share:.2%} of the variance of "
+        "a signal is lost, {needed:.0%} is allowed.",
         "Leave out the rows, or the features, in which values are missing.",
     )
     CLIPPED = (
         "clipped",
         "Values are cut off",
-        "{features} values cut off at an end of the range: about {share:.2g} of the variance of a signal is lost, "
-        "{needed:.2g} is allowed.",
+        "{features} values cut off at an end of the range: about {share:.2%} of the variance of a signal is lost, "
+        "{needed:.0%} is allowed.",
         "Record with a larger range, or leave out the rows at the limit.",
     )
     SQUASHED = (
@@ -115,7 +116,7 @@ class Cause(Enum):
     FEW_ROWS = (
         "few-samples",
         "Too few rows",
-        "There are too few rows: {rows}, about {wanted} would do for half of the atoms that are not certified.",
+        "There are too few rows: {rows}; about {wanted} would do for half of {atoms}.",
         "Collect about {wanted} rows, or ask for fewer components.",
     )
     NO_STRUCTURE = (
@@ -157,7 +158,7 @@ class Cause(Enum):
     NOT_PROVEN = (
         "not-proven",
         "Found, but not everything is proven",
-        "Found in both halves of the samples, but not proven: {atoms}.",
+        "Not proven: {atoms}, of which {again} return in both halves of the samples.",
         "More rows may prove them. Compare them with those of another recording.",
     )
 
@@ -178,7 +179,6 @@ OF_FEATURES = {
 PLAIN = {
     Reason.NO_SAMPLES: Cause.NO_SAMPLES, Reason.FEW_SAMPLES: Cause.FEW_ROWS, Reason.ALIKE: Cause.NO_AXES,
     Reason.RIVAL: Cause.TWO_READINGS, Reason.GROUP: Cause.TWO_READINGS, Reason.CONTRADICTED: Cause.TWO_READINGS,
-    Reason.SERIAL: Cause.SERIAL,
 }  # fmt: skip
 
 
@@ -213,12 +213,12 @@ def status_of(
     if dim < min(features, rows - 1):
         about.append(say(Cause.DIRECTIONS, dim=dim, features=features))
     found = f"{counted(n, 'atom')} found and certified." if certified == n else f"{certified} of {n} atoms certified."
-    if 2 * certified < n and len(stability):
+    if 2 * certified < n and evidence.units.enough:
         again = int(np.sum(stability > AGAIN))
         found += f" {again} of {n} return in both halves of the samples."
     # Where neighbours depend on each other, stretches differ in any case.
     if certified < n and evidence.units.alone and (score := drift(evidence.in_order)) > CHANGED[1]:
-        about.append(say(Cause.CHANGES, grave=True, score=score))
+        about.append(say(Cause.CHANGES, grave=True, score=score, chance=CHANGED[1]))
     why = [] if certified == n else of_atoms(U, certificates, doubts, stability, evidence, rows)
     if trimmed:
         were = "was" if trimmed == 1 else "were"
@@ -228,7 +228,7 @@ def status_of(
     if certified == n:
         return Status("complete", message, "", tuple(one.cause.code for one in said))
     # What concerns all rows comes first where nothing is certified.
-    of_all = (Cause.SERIAL, Cause.REPEATED_ROWS, Cause.DIRECTIONS)
+    of_all = (Cause.TRANSPOSED, Cause.REPEATED_ROWS, Cause.DIRECTIONS, Cause.GROSS)
     grave = [one for one in about if one.grave or (certified == 0 and one.cause in of_all)]
     main = next(iter([*grave, *why, *about]))
     return Status(main.cause.code, message, f"{main.remedy} {MORE}", tuple(one.cause.code for one in said))
@@ -244,9 +244,9 @@ def of_rows(evidence: Evidence, rows: int, features: int) -> list[Said]:
     """What is known of the rows."""
     said, units = [], evidence.units
     if rows < features:
-        said.append(say(Cause.TRANSPOSED, grave=True, rows=rows, features=features))
+        said.append(say(Cause.TRANSPOSED, rows=rows, features=features))
     if units.kind is Kind.STRETCHES:
-        rest = f"certificates rest on {units}" if units.enough else f"there are {units}"
+        rest = f"independent parts are {units}" if units.enough else f"there are {units}"
         said.append(say(Cause.SERIAL, grave=not units.enough, units=rest))
     if units.kind is Kind.GROUPS and not units.enough:
         said.append(say(Cause.GROUPS, grave=True, units=units))
@@ -269,7 +269,7 @@ def of_features(evidence: Evidence, U: np.ndarray) -> list[Said]:
             f"Feature {named} has" if len(places) == 1 else f"Features {named} have")  # fmt: skip
         said.append(say(OF_FEATURES[kind], grave=share > TENTH, features=which, share=min(share, 1.0), needed=TENTH))
     if lost.gross is not None:
-        said.append(say(Cause.GROSS, grave=True, feature=lost.gross))
+        said.append(say(Cause.GROSS, feature=lost.gross))
     return said
 
 
@@ -286,45 +286,58 @@ def of_atoms(
     certified = int(np.sum(is_certified(certificates)))
     if certified == r < n:
         return [say(Cause.MORE_THAN_DIMENSIONS, others=certified)]
-    skewed = np.zeros(n, dtype=bool)
-    if evidence.Z.shape[0] and n <= r:
-        S = evidence.Z @ U.T
-        values, scores = skewness(S / np.sqrt(np.mean(S * S, axis=0)))
-        skewed = (np.abs(values) > SKEWED) & (np.abs(scores) > SURELY)
+    skewed = _skewed(U, evidence)
     atoms: dict[Cause, list[int]] = {}
-    factors = []
     for i, doubt in enumerate(doubts):
-        if doubt is None:
-            continue
-        cause = PLAIN.get(doubt.reason)
-        if cause is None and doubt.reason is not Reason.LOST:
-            factor = doubt.times_as_many
-            few = factor <= MANY
-            if few:
-                factors.append(factor)
-            cause = Cause.FEW_ROWS if few else (
-                Cause.GAUSSIAN if doubt.reason in (Reason.GAUSSIAN, Reason.NO_AXES) else Cause.NOT_PROVEN)  # fmt: skip
-        if cause is Cause.TWO_READINGS and skewed[i]:
-            cause = Cause.SKEWED
+        cause = None if doubt is None else cause_of(doubt, skewed=bool(skewed[i]))
         if cause is not None:
             atoms.setdefault(cause, []).append(i)
     said = []
     for cause, places in sorted(atoms.items(), key=lambda item: -len(item[1])):
-        named = ", ".join(map(str, places[:NAMED])) + (", ..." if len(places) > NAMED else "")
-        which = f"atom {named}" if len(places) == 1 else f"atoms {named}"
+        figures: dict[str, Any] = {"atoms": _named(places)}
         if cause is Cause.FEW_ROWS:
-            wanted = rows * float(np.median(factors)) if factors else max(2 * FEW * r, rows) * 2
-            said.append(say(cause, rows=f"{rows:,}", wanted=f"{rounded(wanted):,}"))
+            factors = [doubt.times_as_many for doubt in (doubts[i] for i in places) if doubt is not None]
+            finite = [factor for factor in factors if factor <= MANY]
+            wanted = rows * float(np.median(finite)) if finite else max(2 * FEW * r, rows) * 2
+            figures |= {"rows": f"{rows:,}", "wanted": f"{rounded(wanted):,}"}
         elif cause is Cause.GAUSSIAN and certified == 0 and 2 * len(places) > n:
-            said.append(say(Cause.NO_STRUCTURE, count=len(places), atoms=counted(n, "atom")))
+            cause, figures = Cause.NO_STRUCTURE, {"count": len(places), "atoms": counted(n, "atom")}
         elif cause is Cause.GAUSSIAN:
-            said.append(say(cause, atoms=which, others=counted(n - len(places), "component")))
+            figures["others"] = counted(n - len(places), "component")
         elif cause is Cause.NOT_PROVEN:
             again = sum(bool(stability[i] > AGAIN) for i in places)
-            said.append(say(cause, atoms=f"{again} of the other {counted(len(places), 'atom')}"))
-        elif cause is not Cause.SERIAL:  # of the rows that is said already
-            said.append(say(cause, atoms=which))
+            figures["again"] = again
+        said.append(say(cause, **figures))
     return said
+
+
+def cause_of(doubt: Doubt, *, skewed: bool) -> Cause | None:
+    """What keeps one atom from being certified; none where that is said of all rows, or of the features, already."""
+    if doubt.reason in (Reason.LOST, Reason.SERIAL):
+        return None
+    cause = PLAIN.get(doubt.reason)
+    if cause is Cause.TWO_READINGS and skewed:
+        return Cause.SKEWED
+    if cause is not None:
+        return cause
+    if doubt.times_as_many <= MANY:
+        return Cause.FEW_ROWS
+    return Cause.GAUSSIAN if doubt.reason in (Reason.GAUSSIAN, Reason.NO_AXES) else Cause.NOT_PROVEN
+
+
+def _skewed(U: np.ndarray, evidence: Evidence) -> np.ndarray:
+    """Atoms ``(n,)`` whose signals are surely skewed; none of more than dimensions, which have no signals."""
+    if not evidence.Z.shape[0] or U.shape[0] > evidence.dim:
+        return np.zeros(U.shape[0], dtype=bool)
+    S = evidence.Z @ U.T
+    values, scores = skewness(S / np.sqrt(np.mean(S * S, axis=0)))
+    return np.asarray((np.abs(values) > SKEWED) & (np.abs(scores) > SURELY))
+
+
+def _named(places: Sequence[int]) -> str:
+    """Some atoms by their places."""
+    named = ", ".join(map(str, places[:NAMED])) + (", ..." if len(places) > NAMED else "")
+    return f"atom {named}" if len(places) == 1 else f"atoms {named}"
 
 
 def rounded(count: float) -> int:

@@ -109,6 +109,13 @@ class Findings:
         return is_certified(self.certificates)
 
     @property
+    def ranked(self) -> list[int]:
+        """Components in their own order; where none is certified, first those that return in both halves."""
+        if self.stability is None or np.any(self.certified):
+            return list(range(self.components.shape[0]))
+        return [int(i) for i in np.argsort(-self.stability, kind="stable")]
+
+    @property
     def verdict(self) -> str:
         """The status in a few words."""
         words = VERDICTS.get(self.status.code, self.status.code)

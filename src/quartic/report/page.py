@@ -256,13 +256,15 @@ def _components(found: Findings, truth: Any, most: int) -> Html:
     if n == 0:
         return tag("p", f"No {found.noun} was found.")
     columns = found.columns(truth)
-    first, rest = range(min(n, most)), range(min(n, most), n)
+    first, rest = found.ranked[:most], found.ranked[most:]
     order = "energy" if found.is_model else "weight"
+    if found.ranked != list(range(n)):
+        order = "stability, for none is certified"
     caption = f"{found.noun.capitalize()}s by {order}, the largest first" + (f"; {most} of {n}" if rest else "")
     shown = _table(found, columns, first, caption)
     if not rest:
         return shown
-    others = _table(found, columns, rest, f"The other {found.noun}s, {most} to {n - 1}")
+    others = _table(found, columns, rest, f"The other {found.noun}s")
     return joined(shown, tag("details", tag("summary", f"Show the other {found.counted(len(rest))}"), others))
 
 
