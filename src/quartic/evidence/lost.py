@@ -125,7 +125,7 @@ def _loss(y: np.ndarray, mean: float, variance: float, silent: bool) -> tuple[Lo
     losses = [
         (Loss.ROUNDED, step * step / 12),
         (Loss.FILLED, filled(y, mean, values, counts, silent=silent, among_few=step > 0)),
-        (Loss.CLIPPED, cut_off(values, counts) + cut_off(-values[::-1], counts[::-1])),
+        (Loss.CLIPPED, cut_off(values, counts, step > 0) + cut_off(-values[::-1], counts[::-1], step > 0)),
     ]
     kind, lost = max(losses, key=lambda loss: loss[1])
     return (kind, min(lost, variance)) if lost > 0 else (None, 0.0)
@@ -193,12 +193,13 @@ def at_rest(Y: np.ndarray) -> np.ndarray:
     return np.asarray(2 * np.sum(all_of_them) > np.sum(most, axis=0))
 
 
-def cut_off(values: np.ndarray, counts: np.ndarray) -> float:
+def cut_off(values: np.ndarray, counts: np.ndarray, among_few: bool) -> float:
     """Variance that is lost beyond the largest of ascending ``values``, if that is a rail.
 
-    Tails fall off exponentially: what lies beyond is as long as what is inside of it.  Nothing lies below a zero.
+    Tails fall off exponentially: what lies beyond is as long as what is inside of it.  Nothing lies below a zero.  Sums
+    of sources of few values have many values that come often; where they are multiples of one, ``among_few``, all do.
     """
-    inside = counts[-1 - FEWEST : -1]
+    inside = counts[-1 - FEWEST : -1] if among_few else np.delete(counts[1:-1], np.argmax(counts[1:-1]))
     rail = int(counts[-1])
     if values[-1] == 0 or inside.shape[0] < FEWEST or rail < FEWEST or rail < OFTEN * np.max(inside):
         return 0.0
