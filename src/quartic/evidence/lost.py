@@ -210,18 +210,24 @@ def cut_off(values: np.ndarray, counts: np.ndarray, among_few: bool) -> float:
 
 
 def squashed(Y: np.ndarray) -> bool:
-    """Whether features ``Y (m, d)`` lie more densely at both ends of their ranges than next to them.
+    """Whether features ``Y (m, d)`` lie more densely at both ends of their ranges than next to these.
 
     Tails fall off, and sums of what is bounded do; two or three sources of two values each do not.  What is cut off at
     a limit has the limit often, and is no denser next to it: the limits themselves do not count.
     """
     low, high = np.min(Y, axis=0), np.max(Y, axis=0)
     place = (Y - low) / np.where(high > low, high - low, 1.0)
-    surely = True
+    excess, variance = [], []
     for side in (place, 1 - place):
-        outer, inner = np.sum((side > 0) & (side < ENDS)), np.sum((side >= ENDS) & (side < 3 * ENDS))
-        surely &= bool(outer - inner / 2 > SURELY * math.sqrt(outer + inner / 4))
-    return surely and min(np.unique(y).shape[0] for y in Y.T) >= MANY
+        outer = np.sum((side > 0) & (side < ENDS), axis=0)
+        inner = np.sum((side >= ENDS) & (side < 3 * ENDS), axis=0)  # twice as wide
+        excess.append(outer - inner / 2)
+        variance.append(outer + inner / 4)
+    lesser = np.argmin(excess, axis=0)[
+        None, :
+    ]  # of each feature's ends: what is never negative is dense at one of them
+    total, error = (float(np.sum(np.take_along_axis(np.array(x), lesser, axis=0))) for x in (excess, variance))
+    return total > SURELY * math.sqrt(error) and min(np.unique(y).shape[0] for y in Y.T) >= MANY
 
 
 def gross_sensor(Y: np.ndarray) -> int | None:
