@@ -30,6 +30,7 @@ from quartic.algorithms.refine import pair_moments, sines
 from quartic.algorithms.together import correlations_of_pairs, groups, least_correlation, tau_of_pairs
 from quartic.algorithms.truncate import full_spectrum, spectral_norm
 from quartic.certify import Candidates, Reason, Spans, barred, certify
+from quartic.evidence.lost import Loss
 from quartic.evidence.parts import Evidence
 from quartic.frame import Frame, inverse_root
 from quartic.halves import half_of, row_hash
@@ -142,7 +143,8 @@ def learn(
     with stages("refine") as progress:
         start = to_numpy(polar(from_numpy(spectral.axes, data.like)))  # (n, r), orthonormal rows
         inside = frame.narrowed(start.T)
-        refined = refined_from(data, covariance, inside, spectral, start, rng, progress)
+        rounded = Loss.ROUNDED in evidence.lost.kinds
+        refined = refined_from(data, covariance, inside, spectral, start, rng, progress, rounded=rounded)
         refined = refined if not len(given) else pinned(refined, given @ start.T)
         # A correlation of energies errs far more than one of Gaussians: more samples than the search had, if there are.
         rows = spectral.rows if spectral.rows.shape[0] >= MOST_ROWS else data.about(MOST_ROWS)

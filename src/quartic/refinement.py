@@ -95,11 +95,14 @@ def refined_from(
     start: np.ndarray,
     rng: np.random.Generator,
     progress: Any,
+    *,
+    rounded: bool = False,
 ) -> Refined:
     """Refinement from the axes of ``frame``, which the spectral stage found: local, then exact or on all samples.
 
     ``start (n, r)`` are these axes in the coordinates of the search.  Where atoms occur together no later stage may
-    lose one that is certified: with strongly correlated supports other axes can look better to a local method.
+    lose one that is certified: with strongly correlated supports other axes can look better to a local method.  Samples
+    that are ``rounded`` to few digits are never exactly sparse, though the points of a lattice lie in many planes.
     """
     n = frame.dim
     proof = spectral.proof
@@ -120,9 +123,9 @@ def refined_from(
 
     floor = max(ROUNDING * rounding_floor(data, frame), 1e-12)
     some = spectral.rows[: max(SPARSE_ROWS * n, SPARSE_LEAST)]
-    last = sparse(data.whitened(some, frame), W, floor)
+    last = None if rounded else sparse(data.whitened(some, frame), W, floor)
     progress(2)
-    if last.exact(floor):
+    if last is not None and last.exact(floor):
         story = f"the data are exactly sparse: dictionary exact to {np.max(last.residual):.0e} in {last.rounds} rounds"
         thresholds = np.maximum(CODE_FLOOR * last.residual, floor)
         return Refined(last.W, [], story, 0, last.offset, thresholds, last.residual)

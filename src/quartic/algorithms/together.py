@@ -111,7 +111,8 @@ def correlations_of_pairs(X: np.ndarray) -> np.ndarray:
 
 def tau_of_pairs(X: np.ndarray) -> float:
     """The tau of a distribution with moments ``X_ij = E s_i^2 s_j^2``: the largest ``X_ij / sqrt(X_ii X_jj)``."""
-    scale = 1 / np.sqrt(np.diagonal(X))
+    own = np.diagonal(X)  # of a few samples a moment may come out negative
+    scale = np.where(own > 0, 1 / np.sqrt(np.where(own > 0, own, 1.0)), 0.0)
     return float(np.max((X * scale * scale[:, None])[~np.eye(X.shape[0], dtype=bool)], initial=0.0))
 
 

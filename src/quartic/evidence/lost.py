@@ -15,6 +15,7 @@ import numpy as np
 from scipy.stats import mannwhitneyu
 
 from quartic.frame import Frame
+from quartic.halves import row_hash
 
 TENTH = 0.1  # of a signal's variance: more than that lost, and it is not the signal that is seen; by definition
 OFTEN = 5  # times as often as the values next to it: a rail, or one value that fills gaps; arbitrary
@@ -108,6 +109,18 @@ class Lost:
         beside = np.sqrt(np.maximum(np.sum(NU * NU, axis=1) - own * own, 0.0))
         return np.asarray(np.arctan2(beside, np.maximum(1 - own, 0.0)) + np.arcsin(np.sqrt(np.minimum(own, 1.0))))
 
+    def dither(self, index: np.ndarray) -> np.ndarray | float:
+        """What is added to whitened rows at places ``index (m,)``: digits drawn anew for those that were rounded off.
+
+        Samples on a lattice lie along its axes, and in few other directions: small norms would find these sparse.
+        """
+        rounded = [f for f, kind in enumerate(self.kinds) if kind is Loss.ROUNDED]
+        if not rounded:
+            return 0.0
+        place = row_hash(index)[:, None] + np.array(rounded, dtype=np.uint64)  # the same wherever a row is
+        uniform = row_hash(place.ravel()).reshape(place.shape) / 2.0**64 - 0.5
+        return np.asarray(math.sqrt(12) * uniform @ self.G[rounded])
+
     def worst(self, u: np.ndarray) -> int:
         """The feature that most of what a signal ``u (r,)`` has lost comes from."""
         return int(np.argmax((self.G @ u) ** 2))
@@ -174,12 +187,18 @@ def filled(
         if not often and (among_few or not is_mean):
             continue
         spread = float(np.std(others))
-        middle = np.sort(others)[[(others.shape[0] - 1) // 2, others.shape[0] // 2]]
-        known = np.ptp(middle) <= WHOLE * spread  # where the median of the others is known
-        centres = [mean, float(np.mean(others))] if is_mean else [float(np.mean(middle))] if known else []
-        if min((abs(values[place] - centre) for centre in centres), default=math.inf) <= EXACTLY * spread:
+        centres = [mean, float(np.mean(others))]
+        if not is_mean:  # of an odd number of others the median is one of them
+            centres = [_median(others, spread), _median(np.append(others, values[place]), spread)]
+        if min(abs(values[place] - centre) for centre in centres) <= EXACTLY * spread:
             lost = max(lost, int(counts[place]) / y.shape[0] * spread**2)
     return lost
+
+
+def _median(y: np.ndarray, spread: float) -> float:
+    """Of ``y (m,)``, where it is known: infinite where the two in the middle are far from each other."""
+    middle = np.sort(y)[[(y.shape[0] - 1) // 2, y.shape[0] // 2]]
+    return float(np.mean(middle)) if np.ptp(middle) <= WHOLE * spread else math.inf
 
 
 def at_rest(Y: np.ndarray) -> np.ndarray:

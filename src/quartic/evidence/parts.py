@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import lambertw
 from scipy.stats import norm
 
 from quartic._arrays import Array, to_numpy
@@ -80,6 +81,8 @@ class Evidence:
         once = distinct(Z, index)
         copies = index.shape[0] / once.shape[0] if once.size else 1.0
         Z, index, weights = Z[once], index[once], weights[once]
+        lost = Lost.nothing() if lost is None else lost
+        Z = Z + lost.dither(index)
         if groups is not None:
             units = named(groups[once], Z, index)
         else:
@@ -89,7 +92,6 @@ class Evidence:
         chance = row_hash(place[order]) / 2.0**64  # bits of their own
         order = order[(chance * np.max(weights, initial=0.0) < weights[order]) & (units.of[order] >= 0)]
         effective = math.ceil(total / copies / units.effect)
-        lost = Lost.nothing() if lost is None else lost
         places = index[order] if ordered and groups is None else index[:0]
         return cls(Z[order], units.at(order), np.ones(order.shape[0]), effective, copies, lost, places)
 
@@ -174,13 +176,16 @@ def distinct(Z: np.ndarray, index: np.ndarray) -> np.ndarray:
     Samples of discrete sources are alike by chance: each value comes as often as Poisson's law of some mean has it.  So
     if ``f_c`` rows are there ``c`` times, ``c! f_c`` are moments of a measure, and by the inequality of Cauchy and
     Schwarz ``f_(c-1) f_(c+1) >= c / (c + 1) f_c^2``.  Copies are there just so many times, and not once more or less.
-    And counts of ``n`` rows are all multiples of ``g`` with a chance of ``g^-n``.
+    And counts of ``n`` rows are all multiples of ``g`` with a chance of ``g^-n``.  Of a part of the rows
+    copies are there as often as a binomial law has it, which varies less than any mixture of Poisson's.
     """
     every = np.arange(Z.shape[0])
     line = Z @ np.cos(np.arange(Z.shape[1]) + 1.0)  # any direction: rows that are alike are neighbours along it
     order = np.lexsort((index, line))
     same = np.all(np.abs(np.diff(Z[order], axis=0)) <= ALIKE, axis=1)
-    starts = np.flatnonzero(np.append(True, ~same)) if every.size else every
+    new = np.append(True, ~same)[: every.size]
+    starts = np.flatnonzero(new)
+    order = order[np.lexsort((index[order], np.cumsum(new)))]  # the first of each before its copies
     times = np.diff(np.append(starts, every.size))
     f = np.bincount(times, minlength=3).astype(np.float64)
     c = 1 + np.flatnonzero(f[2:]) + 1
@@ -189,6 +194,11 @@ def distinct(Z: np.ndarray, index: np.ndarray) -> np.ndarray:
     share, t = 2 * np.sqrt(c / (c + 1)), np.sqrt((more + 1) / (less + 1))
     too_many = share * here - t * less - more / t
     error = np.sqrt(share**2 * here + t * t * less + more / (t * t))
-    copies = np.any(too_many > norm.isf(RATE / 2 / max(c.size, 1)) * error)
-    copies |= float(np.gcd.reduce(times)) ** -times.shape[0] < RATE / 2
+    copies = np.any(too_many > norm.isf(RATE / 3 / max(c.size, 1)) * error)
+    copies |= float(np.gcd.reduce(times)) ** -times.shape[0] < RATE / 3
+    if times.size and not copies and np.mean(times) > 1:
+        # Poisson's law without zero: mean = x / (1 - exp(-x)), variance = mean (1 + x - mean).
+        mean = float(np.mean(times))
+        x = mean + float(lambertw(-mean * math.exp(-mean)).real)
+        copies = np.var(times) < mean * (1 + x - mean) * (1 - norm.isf(RATE / 3) * math.sqrt(2 / times.size))
     return np.sort(order[starts]) if copies else every

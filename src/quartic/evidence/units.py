@@ -127,13 +127,14 @@ def seen(Z: np.ndarray, index: np.ndarray) -> Units:
     Of rows that are some of all, successive ones are those of them: what is between need not be here.
     """
     m = Z.shape[0]
-    if m < 2 * STRETCHES:
+    least = min(STRETCHES, m // 2)  # of fewer than 120 rows it is seen, but no stretches are left
+    if least < 2:
         return rows_alone(index)
     order = np.argsort(index, kind="stable")
     features = _features(Z[order])
     k = features.shape[1]
     length, sums, lengths, found, spread = 1, features, [], [], []
-    while sums.shape[0] >= STRETCHES:
+    while sums.shape[0] >= least:
         lengths.append(length)
         found.append(_correlation(sums))
         spread.append(np.sum(sums * sums, axis=0))
@@ -144,7 +145,7 @@ def seen(Z: np.ndarray, index: np.ndarray) -> Units:
         return rows_alone(index, worst)
     effect = _effect(np.max(spread, axis=0), features)
     dependent = np.max(np.abs(T), axis=1) > norm.isf(SURE / k / 2)
-    if np.all(dependent[-2:]):  # at the longest alone it is no rarer than chance
+    if least < STRETCHES or np.all(dependent[-2:]):  # at the longest alone it is no rarer than chance
         few = min(STRETCHES - 1, max(1, round(EDGE * m / effect)))
         return replace(rows_alone(index, worst), kind=Kind.STRETCHES, count=few, needed=STRETCHES, effect=effect)
     length = lengths[int(np.flatnonzero(dependent[:-1])[-1]) + 1 if np.any(dependent[:-1]) else 0]

@@ -116,7 +116,7 @@ class Cause(Enum):
     FEW_ROWS = (
         "few-samples",
         "Too few rows",
-        "There are too few rows: {rows}; about {wanted} would do for half of {atoms}.",
+        "There are too few rows: {rows}; about {wanted} would do for {atoms}.",
         "Collect about {wanted} rows, or ask for fewer components.",
     )
     NO_STRUCTURE = (
@@ -158,7 +158,7 @@ class Cause(Enum):
     NOT_PROVEN = (
         "not-proven",
         "Found, but not everything is proven",
-        "Not proven: {atoms}, of which {again} return in both halves of the samples.",
+        "Not proven: {atoms}; {again} of these {return_} in both halves of the samples.",
         "More rows may prove them. Compare them with those of another recording.",
     )
 
@@ -228,7 +228,7 @@ def status_of(
     if certified == n:
         return Status("complete", message, "", tuple(one.cause.code for one in said))
     # What concerns all rows comes first where nothing is certified.
-    of_all = (Cause.TRANSPOSED, Cause.REPEATED_ROWS, Cause.DIRECTIONS, Cause.GROSS)
+    of_all = (Cause.TRANSPOSED, Cause.GROSS)
     grave = [one for one in about if one.grave or (certified == 0 and one.cause in of_all)]
     main = next(iter([*grave, *why, *about]))
     return Status(main.cause.code, message, f"{main.remedy} {MORE}", tuple(one.cause.code for one in said))
@@ -300,13 +300,14 @@ def of_atoms(
             finite = [factor for factor in factors if factor <= MANY]
             wanted = rows * float(np.median(finite)) if finite else max(2 * FEW * r, rows) * 2
             figures |= {"rows": f"{rows:,}", "wanted": f"{rounded(wanted):,}"}
+            figures["atoms"] = _named(places) if len(places) == 1 else f"half of {_named(places)}"
         elif cause is Cause.GAUSSIAN and certified == 0 and 2 * len(places) > n:
             cause, figures = Cause.NO_STRUCTURE, {"count": len(places), "atoms": counted(n, "atom")}
         elif cause is Cause.GAUSSIAN:
             figures["others"] = counted(n - len(places), "component")
         elif cause is Cause.NOT_PROVEN:
             again = sum(bool(stability[i] > AGAIN) for i in places)
-            figures["again"] = again
+            figures |= {"again": again, "return_": "returns" if again == 1 else "return"}
         said.append(say(cause, **figures))
     return said
 
