@@ -102,7 +102,8 @@ def refined_from(
 
     ``start (n, r)`` are these axes in the coordinates of the search.  Where atoms occur together no later stage may
     lose one that is certified: with strongly correlated supports other axes can look better to a local method.  Samples
-    that are ``rounded`` to few digits are never exactly sparse, though the points of a lattice lie in many planes.
+    that are ``rounded`` to few digits are exactly sparse only where each atom is inactive in most of them: the points
+    of a lattice lie in many planes.
     """
     n = frame.dim
     proof = spectral.proof
@@ -123,9 +124,9 @@ def refined_from(
 
     floor = max(ROUNDING * rounding_floor(data, frame), 1e-12)
     some = spectral.rows[: max(SPARSE_ROWS * n, SPARSE_LEAST)]
-    last = None if rounded else sparse(data.whitened(some, frame), W, floor)
+    last = sparse(data.whitened(some, frame), W, floor)
     progress(2)
-    if last is not None and last.exact(floor):
+    if last.exact(floor, some.shape[0] / 2 if rounded else 0):
         story = f"the data are exactly sparse: dictionary exact to {np.max(last.residual):.0e} in {last.rounds} rounds"
         thresholds = np.maximum(CODE_FLOOR * last.residual, floor)
         return Refined(last.W, [], story, 0, last.offset, thresholds, last.residual)

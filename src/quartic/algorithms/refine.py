@@ -319,12 +319,12 @@ class Sparse:
     sums: np.ndarray
     rounds: int
 
-    def exact(self, floor: float) -> bool:
-        """Whether inactive codes vanish to ``floor``, are many, and tell each atom apart from every other.
+    def exact(self, floor: float, least: float = 0.0) -> bool:
+        """Whether inactive codes vanish to ``floor``, are many, at ``least`` so many, and tell atoms from each other.
 
         And no row is a sum: the difference of two signals of one size vanishes exactly wherever they have one sign.
         """
-        many = (self.inactive >= DETERMINED * self.W.shape[0]) & (self.separated >= SEPARATED)
+        many = (self.inactive >= max(DETERMINED * self.W.shape[0], least)) & (self.separated >= SEPARATED)
         return bool(np.all((self.residual <= floor) & many & ~self.sums))
 
 

@@ -45,6 +45,7 @@ SILENT = 0.125  # of the 99% quantile of a square: below it both are silent; arb
 NEARLY = 1.25  # times a squared norm: nearly the same, for variances of rare signals err by a tenth; arbitrary
 FEWEST = 128  # loud samples of a plane: of two atoms that are together 19 times in 20 a dozen are of one alone
 TURNED = 0.25  # variance of cos 4 phi where that tenth is turned by 45 degrees: other axes of such a pair show no less
+PLAINLY = 0.25  # a p-value: what is above is no hint of the contrary; arbitrary
 MOSTLY = 0.5  # of the samples: an excess of one sign; by definition, three of four
 STEPS, LEAST = 10, -1.5  # half octaves of magnitudes, and log2 of the first, in spreads: below it is silence
 NEAR = math.pi / 8  # an axis that a half has farther away may be another one: half of the way to the 45 degrees
@@ -207,7 +208,7 @@ def read(
     )
     sparser = discovered(norms.sparse, entangled) & discovered(norms.weaker, entangled, INTERVAL)
     # Of two that are together 19 times in 20 a few alone decide, and turned these lie on neither axis.
-    sparser &= ~shared | (norms.denser > 0.5)
+    sparser &= ~shared | (norms.denser > PLAINLY)
     # Two that exclude each other, and yet have similar magnitudes together, may be sums: what is alone is turned there.
     sparser = (sparser | both & ~dependent & ~(exclusive & shared) & (norms.sparse < limits.rare)) & ~contradicted
     mildly = both & (norms.all > limits.norms) & seen & ~against & ~exclusive
