@@ -27,6 +27,7 @@ CORE, SPIKES = (0.15, 0.85), 2.0  # quantiles of most samples; times the second 
 SAME = 1e-10  # standard deviations: what rounding makes of one value
 ENDS, SURELY, MANY = 0.05, 3.0, 100  # of the range: where squashed features have many samples; standard deviations;
 # values, fewer of which few sources of two values have; arbitrary
+BETWEEN = 0.1  # of the samples in the middle half of the range: fewer of them are a gap between two values; arbitrary
 
 
 class Loss(Enum):
@@ -246,7 +247,8 @@ def squashed(Y: np.ndarray) -> bool:
         None, :
     ]  # of each feature's ends: what is never negative is dense at one of them
     total, error = (float(np.sum(np.take_along_axis(np.array(x), lesser, axis=0))) for x in (excess, variance))
-    return total > SURELY * math.sqrt(error) and min(np.unique(y).shape[0] for y in Y.T) >= MANY
+    between = float(np.mean((place > 1 / 4) & (place < 3 / 4)))
+    return between > BETWEEN and total > SURELY * math.sqrt(error) and min(np.unique(y).shape[0] for y in Y.T) >= MANY
 
 
 def gross_sensor(Y: np.ndarray) -> int | None:
