@@ -2,8 +2,9 @@
 
 A *case* mixes independent sources, and then does one thing to the rows, or to the features, that a certificate must
 survive or be refused for.  Its truth are the columns of the mixing matrix; of a gross sensor, that sensor, too: what it
-adds is a source like any other; and of squashed features what a source of three values makes of them alone, which no
-one can tell from a column.  ``cause`` is what the status is to name.
+adds is a source like any other; and where each value is changed by itself, as by rounding, what becomes of the column
+of a source of three values: that is what the samples have, wherever the source is active alone, and no one can tell it
+from a column.  ``cause`` is what the status is to name.
 """
 
 from __future__ import annotations
@@ -96,6 +97,7 @@ SPOILED: dict[str, Spoil] = {
     "signs": signs, "gross sensor": gross,
 }  # fmt: skip
 KINDS = (*DRAWN, *SPOILED)
+BY_VALUE = ("rounded", "clipped", "squashed", "signs")  # each value is changed by itself
 CAUSE = {
     "walks": "serial", "AR(0.999)": "serial", "slow sines": "serial", "repeated": "repeated-rows", "rounded": "rounded",
     "imputed": "filled", "clipped": "clipped", "squashed": "squashed", "signs": "rounded",
@@ -120,7 +122,7 @@ def draw(kind: str, seed: int, *, shape: tuple[int, int] | None = None) -> Spoil
     A = A / np.std(S, axis=0)[:, None]
     Y = S @ A
     atoms = A
-    if kind == "squashed":
+    if kind in BY_VALUE:
         lone = [S[:, i].max() * A[i] for i in range(d) if np.unique(S[:, i]).shape[0] == 3]
         lone = np.stack([np.zeros(d), *lone])
         Y = SPOILED[kind](rng, np.concatenate((Y, lone)))
