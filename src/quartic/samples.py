@@ -432,7 +432,7 @@ class Limit:
         times as large as those of all others together; several that are ``FAR`` longer than 99.5% of all are as bad.
         But length alone does not tell: rare activity looks the same.  Atoms come again: samples longer than ``FAR q``
         that share a line or plane are kept, unless one alone has such a fourth power beside all others, rare ones as
-        well, or few of them an ``ABSURD`` energy.  Of the others those that point nowhere in particular are outliers,
+        well, or few of them an ``ABSURD`` energy; and unless long ones are as common as 0.5%.  Of the others those that point nowhere in particular are outliers,
         from ``FAR q`` on where they are more than 0.5% of all; such that do not are atoms, too.  Fewer than ``FEW`` are
         outliers, since each comes alone.
         """
@@ -471,7 +471,11 @@ class Limit:
         limit = replace(limit, norm=lowest, size=ordinary, planes=tuple(planes), ceiling=ceiling)
         if common and np.sum(far) >= FEW:  # sums of several atoms point nowhere, too, but are not most of them
             nowhere = 2 * np.sum(alone) > np.sum(far) and points_nowhere(rows[alone])
-            return replace(limit, norm=FAR * (most if nowhere else many))
+            if nowhere:
+                return replace(limit, norm=FAR * most)
+            # Long ones are so common that the quantile has their lengths: what is ``FAR`` longer still, on a line or
+            # not, are the few samples of tails without a fourth moment, which would carry all of it.
+            return replace(limit, norm=FAR * many, planes=())
         if np.sum(alone) < FEW or points_nowhere(rows[alone]) or np.sum(lengths[alone] ** 2) > energy:
             return limit
         return replace(limit, norm=FAR * float(np.max(lengths[alone])) * ordinary)
