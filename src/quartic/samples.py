@@ -432,9 +432,9 @@ class Limit:
         times as large as those of all others together; several that are ``FAR`` longer than 99.5% of all are as bad.
         But length alone does not tell: rare activity looks the same.  Atoms come again: samples longer than ``FAR q``
         that share a line or plane are kept, unless one alone has such a fourth power beside all others, rare ones as
-        well, or few of them an ``ABSURD`` energy; and unless long ones are as common as 0.5%.  Of the others those that point nowhere in particular are outliers,
-        from ``FAR q`` on where they are more than 0.5% of all; such that do not are atoms, too.  Fewer than ``FEW`` are
-        outliers, since each comes alone.
+        well, or few of them an ``ABSURD`` energy; and unless 0.5% of all are long.  Of the others those that point
+        nowhere in particular are outliers, from ``FAR q`` on where they are more than 0.5% of all; such that do not are
+        atoms, too.  Fewer than ``FEW`` are outliers, since each comes alone.
         """
         xp = array_namespace(some)
         if some.shape[0] == 0:
