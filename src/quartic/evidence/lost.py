@@ -243,9 +243,8 @@ def squashed(Y: np.ndarray) -> bool:
         inner = np.sum((side >= ENDS) & (side < 3 * ENDS), axis=0)  # twice as wide
         excess.append(outer - inner / 2)
         variance.append(outer + inner / 4)
-    lesser = np.argmin(excess, axis=0)[
-        None, :
-    ]  # of each feature's ends: what is never negative is dense at one of them
+    # Of each feature the end that is less dense: what is never negative is dense at one of them.
+    lesser = np.argmin(excess, axis=0)[None, :]
     total, error = (float(np.sum(np.take_along_axis(np.array(x), lesser, axis=0))) for x in (excess, variance))
     between = float(np.mean((place > 1 / 4) & (place < 3 / 4)))
     return between > BETWEEN and total > SURELY * math.sqrt(error) and min(np.unique(y).shape[0] for y in Y.T) >= MANY
