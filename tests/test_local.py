@@ -13,7 +13,7 @@ from quartic.algorithms.recover import polar
 from quartic.datasets import nice_samples, random_orthonormal
 from quartic.evidence.parts import Evidence
 from quartic.evidence.units import dealt
-from quartic.local import asymmetric, doubtful, solve, untangle
+from quartic.local import asymmetric, doubtful, solve, tangled, untangle
 from quartic.metrics import match
 from quartic.search import Certified
 
@@ -243,6 +243,17 @@ class TestUntangle:
         """Three that are mostly all active: not always found, never mistaken."""
         cloud, A = scattered(6000, 9, seed, supports="blocks", group=3, cooccurrence=0.8, snr=snr)
         self.check_bounds(untangle(cloud, nothing(9), np.random.default_rng(seed)), A)
+
+    @pytest.mark.parametrize("common", [True, False])
+    def test_what_belongs_together_with_most_others_has_no_neighbourhood(self, seed, common, monkeypatch):
+        """Sources under one envelope, as patches of an image are; without it no two belong together."""
+        rng = np.random.default_rng(seed)
+        S = rng.uniform(-1, 1, (6000, local.MOST + 4))
+        Z = S * rng.exponential(size=(6000, 1)) if common else S
+        cloud = Evidence(Z / np.std(Z, axis=0), dealt(rng.integers(2, size=6000)), np.ones(6000), 6000)
+        assert tangled(cloud) == common
+        monkeypatch.setattr(local, "solve", None)  # would raise
+        np.testing.assert_array_equal(local._neighbourhoods(cloud, rng), np.eye(local.MOST + 4))
 
     def test_known_atoms_stay(self, seed):
         cloud, A = scattered(10_000, 12, seed, supports="blocks", group=4, cooccurrence=0.6)

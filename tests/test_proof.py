@@ -7,9 +7,9 @@ import pytest
 
 from quartic import SpectralDictionaryLearning, SpectralICA
 from quartic.algorithms.recover import polar
-from quartic.certify import Basis, Candidates, Doubt, Proof, Reason, certify
+from quartic.certify import Basis, Candidates, Doubt, Proof, Reason, certify, readings
 from quartic.certify.contrast import cube, gaussian_error, measure, offsets, remainder, tanh
-from quartic.certify.readings import beside_all, small_norms, together
+from quartic.certify.readings import STEPS, beside_all, in_bands, similar_bands, small_norms, together
 from quartic.datasets import nice_samples
 from quartic.evidence import Evidence
 from quartic.evidence.kept import MOST, Kept
@@ -194,6 +194,32 @@ class TestReadings:
         assert np.mean(p < 0.05) < 0.15
         assert np.min(p) > 1e-3 / p.size  # of 132 p-values some are small
         assert not np.any(crooked) or law in ("exponential", "signs")  # magnitudes about the mean tell the sign
+
+    def test_bands_of_magnitudes(self, rng):
+        """Octaves that advance by half of one, then all above: ``bands[a]`` are the half octaves that are in it."""
+        bands = in_bands(np.eye(STEPS), 1).T  # (b, STEPS)
+        octaves, above = bands[: STEPS - 1], bands[STEPS - 1 :]
+        for a in range(STEPS - 1):
+            np.testing.assert_array_equal(np.flatnonzero(octaves[a]), [a, a + 1])
+            np.testing.assert_array_equal(np.flatnonzero(above[a]), np.arange(a, STEPS))
+        X = rng.integers(100, size=(3, STEPS, 2)).astype(float)
+        np.testing.assert_array_equal(in_bands(X, 1), np.einsum("iaj,ba->ibj", X, bands))
+        similar = similar_bands()
+        assert np.sum(similar) == 5 * (STEPS - 1) - 6
+        np.testing.assert_array_equal(np.flatnonzero(similar[0]), [0, 1, 2])
+        assert not np.any(similar[STEPS - 1 :])
+
+    @pytest.mark.parametrize("pr", [0.3, 0.6])
+    def test_what_common_counts_say_is_not_asked(self, seed, pr, monkeypatch):
+        """Tails of counts that one in fifty exceeds are not computed: no p-value that could count is another one."""
+        S = np.concatenate([block(np.random.default_rng((seed, k)), 4000, 2, pr) for k in range(4)], axis=1)
+        S += 0.05 * np.random.default_rng(seed).standard_normal(S.shape)
+        fast = together(S, 2.0)
+        monkeypatch.setattr(readings, "COMMON", 0.0)
+        for quick, literal in zip(fast[:2], together(S, 2.0)[:2], strict=True):
+            rare = literal < 0.05
+            np.testing.assert_array_equal(quick[rare], literal[rare])
+            assert np.all(quick[~rare] >= 0.05)
 
     @pytest.mark.parametrize(("together_", "m"), [(0.95, 1217), (0.9, 693)])
     def test_a_dozen_samples_of_one_atom_alone_are_seen(self, seed, together_, m):

@@ -131,6 +131,15 @@ class TestNotExact:
         assert not found.exact(1e-6)
         assert np.all(np.isfinite(found.W))
 
+    @pytest.mark.parametrize("law", ["laplace", "uniform", "exponential", "standard_normal"])
+    def test_signals_without_mass_at_zero_are_seen_at_once(self, law, rng):
+        """Spread evenly below the threshold: what is left of one is ``t / sqrt(3)``, at any threshold."""
+        S = getattr(rng, law)(size=(3000, N))
+        frame = Covariance().update(S).frame(N)
+        found = sparse(frame.whiten(S), unit(np.linalg.inv(frame.forward)))
+        assert found.rounds <= refine.IMPROVED
+        assert not found.exact(1e-6)
+
     @pytest.mark.parametrize("snr", [60, 20])
     def test_noisy_samples(self, snr, seed):
         """Thresholds fall below the noise, inactive samples get few, and it ends there: not exactly sparse."""

@@ -119,6 +119,16 @@ def test_rank_one_blocks(form, xp, dtype, k):
     assert_close(unpacked(xp.numpy(Y)), expected, dtype)
 
 
+@pytest.mark.parametrize("k", [0, 1, 3])
+def test_on_squares_is_what_one_application_says(form, xp, dtype, k):
+    B = np.random.default_rng(7).standard_normal((k, D)).astype(dtype)
+    G = form.on_squares(xp.asarray(B))
+    assert G.dtype == xp.dtype(dtype)
+    assert tuple(G.shape) == (k, k)
+    expected = np.einsum("abcd,ia,ib,jc,jd->ij", xp.numpy(form.to_dense()), B, B, B, B)
+    assert_close(xp.numpy(G), expected, dtype)
+
+
 def test_self_adjoint(form, xp, dtype):
     rng = np.random.default_rng(3)
     X, Y = (rng.standard_normal((N, 2)).astype(dtype) for _ in range(2))
@@ -249,6 +259,24 @@ def test_samples_are_the_mean_of_their_fourth_powers(xp, rng, monkeypatch, featu
     np.testing.assert_allclose(xp.numpy(plain.covariance), Z.T @ Z / 150, atol=1e-12)
     cumulant = Sum([(1.0, form), (-1.0, Pairings(form.covariance))])
     np.testing.assert_allclose(xp.numpy(cumulant.to_dense()), literal.fourth_cumulant(Z, w), atol=1e-12)
+
+
+@pytest.mark.parametrize("row_bytes", [1, 1 << 19])
+def test_few_matrices_need_no_features(xp, rng, monkeypatch, dtype, row_bytes):
+    """A block of at most ``r / NARROW`` matrices is multiplied by the samples themselves, to the same result."""
+    monkeypatch.setattr(samples, "ROW_BYTES", row_bytes)  # blocks of 64 rows
+    r = 2 * samples.NARROW
+    Z, w = rng.standard_normal((150, r)).astype(dtype), rng.uniform(0, 2, 150)
+    form = SampleTensor(xp.asarray(Z), w)
+    X = rng.standard_normal((form.pair_dim, 3)).astype(dtype)
+    features = xp.numpy(pack_rank_one(xp.asarray(Z)))
+    expected = (features * w) @ (features.T @ X) / w.sum()
+    formed = []
+    original = samples.pack_rank_one
+    monkeypatch.setattr(samples, "pack_rank_one", lambda *args: formed.append(1) or original(*args))
+    for k in (1, 2, 3):
+        assert_close(xp.numpy(form.apply(xp.asarray(X[:, :k]))), expected[:, :k], dtype)
+        assert bool(formed) == (k == 3)
 
 
 def test_the_covariance_of_single_precision_samples_is_double(xp, rng):

@@ -8,7 +8,7 @@ from quartic import Covariance, FourthMoment, SpectralDictionaryLearning
 from quartic.certify.contrast import _Units, cube, measure, tanh
 from quartic.certify.readings import small_norms
 from quartic.evidence.parts import Evidence, distinct
-from quartic.evidence.units import EDGE, STRETCHES, Kind, rows_alone, seen
+from quartic.evidence.units import EDGE, STRETCHES, Kind, _in_pairs, rows_alone, seen
 from quartic.metrics import match
 from quartic.samples import Held
 
@@ -47,6 +47,11 @@ def up_to(rng, low, high):
 
 
 class TestSeen:
+    @pytest.mark.parametrize("m", [1, 2, 7, 8])
+    def test_sums_of_pairs(self, rng, m):
+        X = rng.standard_normal((m, 3))
+        np.testing.assert_allclose(_in_pairs(X), np.add.reduceat(X, np.arange(0, m, 2), axis=0), atol=1e-15)
+
     def test_independent_rows_are_units_of_their_own(self, seed):
         rng = np.random.default_rng([seed, 1])
         alarms = 0

@@ -15,10 +15,8 @@ import numpy as np
 
 from quartic._arrays import (
     Array,
-    array_namespace,
     from_numpy,
     in_own_precision,
-    pack_rank_one,
     packed_dim,
     to_numpy,
 )
@@ -478,8 +476,7 @@ def cumulant_pairs(T: FourTensor, U: np.ndarray) -> np.ndarray:
 
 def values_on_squares(T: FourTensor, U: np.ndarray) -> np.ndarray:
     """``<T, u_i u_i' (x) u_j u_j'>`` for rows ``U (n, r)``, on the host: ``(n, n)``."""
-    B = pack_rank_one(from_numpy(U, T.like, T.like.dtype))
-    return np.asarray(to_numpy(array_namespace(B).matrix_transpose(B) @ T.apply(B)), dtype=np.float64)
+    return np.asarray(to_numpy(T.on_squares(from_numpy(U, T.like, T.like.dtype))), dtype=np.float64)
 
 
 def residual_norm(
@@ -489,7 +486,7 @@ def residual_norm(
 
     Where ``T`` has a sampling error, products may be ``rough``.
     """
-    values, weights = fitted_weights(T, U, rough=rough)
+    values, weights = fitted_weights(T, U)
     return values, spectral_norm(deflate(T, weights, from_numpy(U, T.like, T.like.dtype)), rng, rough=rough)
 
 

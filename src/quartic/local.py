@@ -359,12 +359,16 @@ def _neighbourhoods(cloud: Evidence, rng: np.random.Generator) -> np.ndarray:
     Z = cloud.Z.copy()
     least = least_correlation(effective(cloud.weights))
     bounds, changes, solved = np.zeros(k), np.zeros(k, dtype=int), set()
+    R: np.ndarray | None = None  # how far signals belong together, as long as none of them changes
     for _ in range(SWEEPS):
         moved = False
         for i in np.argsort(bounds, kind="stable"):
-            R = together(Z, cloud.weights)[i]
-            near = np.argsort(-R, kind="stable")[: NEAR - 1]
-            group = np.sort(np.concatenate(([i], near[R[near] > least])))
+            R = together(Z, cloud.weights) if R is None else R
+            near = np.argsort(-R[i], kind="stable")
+            near = near[R[i, near] > least]
+            if near.size >= MOST:  # with so many it has no neighbourhood of few dimensions
+                continue
+            group = np.sort(np.concatenate(([i], near[: NEAR - 1])))
             key = (tuple(group), tuple(changes[group]))
             if group.shape[0] < 2 or key in solved:
                 continue
@@ -375,7 +379,7 @@ def _neighbourhoods(cloud: Evidence, rng: np.random.Generator) -> np.ndarray:
             _, order = linear_sum_assignment(found.atoms.T**2, maximize=True)
             B = polar(found.atoms[order])
             bounds[group] = found.bounds[order]
-            W[group], Z[:, group] = B @ W[group], Z[:, group] @ B.T.astype(Z.dtype)
+            W[group], Z[:, group], R = B @ W[group], Z[:, group] @ B.T.astype(Z.dtype), None
             turned = group[np.diagonal(B) ** 2 < TURNED]
             changes[turned] += 1
             moved |= turned.size > 0

@@ -16,11 +16,10 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from quartic._arrays import Array, from_numpy, pack_rank_one, packed_dim, reduced_precision, to_numpy
+from quartic._arrays import Array, from_numpy, pack_rank_one, packed_dim, to_numpy
 from quartic._progress import Stages
 from quartic._words import counted as named
 from quartic.algorithms.certify import cap_angle, is_certified
-from quartic.algorithms.postprocess import evaluate
 from quartic.algorithms.recover import distinct, recover
 from quartic.algorithms.select import drops
 from quartic.algorithms.sparse_code import Fitted, fit, most_atoms, pursue
@@ -423,10 +422,9 @@ def leaves_more(ladder: Ladder, part: float, U: np.ndarray) -> bool:
     return False
 
 
-def fitted_weights(T: FourTensor, U: np.ndarray, *, rough: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def fitted_weights(T: FourTensor, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """``<T, u^(x4)>`` for the rows of ``U (n, r)``, and the weights with which these fit ``T`` best."""
-    with reduced_precision(rough):
-        values = np.asarray(to_numpy(evaluate(T, from_numpy(U, T.like, T.like.dtype)).values), dtype=np.float64)
+    values = np.diagonal(to_numpy(T.on_squares(from_numpy(U, T.like, T.like.dtype)))).astype(np.float64)
     return values, np.linalg.lstsq((U @ U.T) ** 4, values, rcond=None)[0]
 
 

@@ -39,6 +39,7 @@ ROTATIONS = 4  # random starts where the spectral one is not certified; arbitrar
 POLISH_STEPS = 10  # of the fixed point from axes that are certified
 LOCAL_STEPS = 100  # of the fixed point from a random start
 PASSES = 3  # over all samples, at most, for both estimates at once; from those of a subsample two are mostly enough
+FITTED = 4096  # rows, and less than twice that, for a score: its errors are of second order in those of the estimate
 FREE_STEPS = 12  # on the subsample; more only polish its sampling error
 HAUSMAN = 4.0  # squared distance of the free estimate from the orthogonal one, over the variance of the latter
 ROUNDING = 8.0  # times the rounding of the samples: residual of data that are exactly sparse
@@ -179,9 +180,10 @@ def likely(part: list[Chunk], forward: Array, W: np.ndarray) -> Iteration:
     """The most likely estimate as it begins, from ``W (n, n)``: it and its score are those of a part of the samples."""
     xp = array_namespace(forward)
     V = from_numpy(W, forward)
-    signals = seen(part, forward)
+    some = seen(part, forward)
+    some = some[:: max(1, some.shape[0] // FITTED), ...]
     for _ in range(FREE_STEPS):
-        score = ClippedScore.fit(signals @ xp.astype(xp.matrix_transpose(V), signals.dtype))
+        score = ClippedScore.fit(some @ xp.astype(xp.matrix_transpose(V), some.dtype))
         before = V
         (V,), _, _ = iterated(partial(statistics, part), forward, 1, free(V, score))
         if float(xp.max(xp.abs(V - before))) < 1e-3:

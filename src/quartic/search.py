@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from quartic._arrays import from_numpy, no_rows, reduced_precision, to_numpy
+from quartic._arrays import from_numpy, no_rows, to_numpy
 from quartic.algorithms.certify import (
     DETERMINED,
     TILT,
@@ -159,8 +159,7 @@ def error_along(moment: Halved, U: np.ndarray) -> np.ndarray:
 def kurtosis_along(moment: Halved, U: np.ndarray) -> np.ndarray:
     """``<T, u^(x4)>`` of the cumulant for unit rows ``U (m, r)``, as accurate as a sampling error asks for."""
     T = moment.cumulant()
-    with reduced_precision(True):
-        return to_numpy(evaluate(T, from_numpy(U, T.like, T.like.dtype)).values)
+    return np.diagonal(to_numpy(T.on_squares(from_numpy(U, T.like, T.like.dtype)))).astype(np.float64)
 
 
 def search(

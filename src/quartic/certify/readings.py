@@ -46,6 +46,8 @@ NEARLY = 1.25  # times a squared norm: nearly the same, for variances of rare si
 FEWEST = 128  # loud samples of a plane: of two atoms that are together 19 times in 20 a dozen are of one alone
 TURNED = 0.25  # variance of cos 4 phi where that tenth is turned by 45 degrees: other axes of such a pair show no less
 PLAINLY = 0.25  # a p-value: what is above is no hint of the contrary; arbitrary
+COMMON = 2.0  # standard deviations of a count: more comes one time in fifty, which no test takes for rare
+TINY = float(np.finfo(np.float32).tiny)  # a square that is none
 MOSTLY = 0.5  # of the samples: an excess of one sign; by definition, three of four
 STEPS, LEAST = 10, -1.5  # half octaves of magnitudes, and log2 of the first, in spreads: below it is silence
 NEAR = math.pi / 8  # an axis that a half has farther away may be another one: half of the way to the 45 degrees
@@ -244,11 +246,11 @@ def together(S: np.ndarray, errors: float) -> tuple[np.ndarray, np.ndarray, np.n
     """P-values ``(r, r)`` of pairs of signals ``S (m, r)``: active together far more often than by chance, and more.
 
     Fourth cumulants of dependent signals may cancel: two that are active at the same times, in the axes of their sum
-    and difference, have none where ``c = k``.  But they are silent at the same times there, and what is active alone
-    has two equal magnitudes.  So samples are counted by the magnitudes of both, in bands (:func:`bands`), and the count
-    is compared with that of signals whose marks have a correlation of :data:`TENTH`, by the tail of Poisson's law.  An
-    axis that is a little off shares the activity of another, with one sign: samples with equal and with opposite signs
-    are counted apart, and both must be too many.
+    and difference, have none where ``c = k``. But they are silent at the same times there, and what is active alone
+    has two equal magnitudes. So samples are counted by the magnitudes of both, in bands (:func:`in_bands`), and the
+    count is compared with that of signals whose marks have a correlation of :data:`TENTH`, by the tail of Poisson's
+    law. An axis that is a little off shares the activity of another, with one sign: samples with equal and with
+    opposite signs are counted apart, and both must be too many.
 
     And pairs that have similar magnitudes together with mostly one sign, ``(r, r)``: an atom that is not among the axes
     has, and noise that is not white, but not signals whose signs are independent given the magnitudes.
@@ -262,8 +264,8 @@ def together(S: np.ndarray, errors: float) -> tuple[np.ndarray, np.ndarray, np.n
     place = np.clip(np.floor(octave), -1, STEPS - 1).astype(np.int8)  # (m, r)
     marks = (place[:, :, None] == np.arange(STEPS)).astype(np.float32)
     signed = marks * np.sign(S, dtype=np.float32)[:, :, None]
-    B, similar = bands()
-    share, sign = (np.mean(X, axis=0, dtype=np.float64) @ B for X in (marks, signed))  # (r, bands)
+    similar = similar_bands()
+    share, sign = (in_bands(np.asarray(np.mean(X, axis=0, dtype=np.float64)), 1) for X in (marks, signed))  # (r, bands)
     width = np.sqrt(share * (1 - share))
     marks, signed = (X.reshape(m, -1) for X in (marks, signed))
     sure = norm.isf(RATE / max(1, r * (r - 1) // 2) / similar.size / 2)
@@ -275,34 +277,42 @@ def together(S: np.ndarray, errors: float) -> tuple[np.ndarray, np.ndarray, np.n
         # Counts below 2^24 are exact in float32.
         counts = (X[:, rows].T @ X[:, columns] for X in (marks, signed))
         shaped = (X.reshape(-1, STEPS, r - first, STEPS).astype(np.float64) for X in counts)
-        seen, excess = (np.einsum("iajb,ac,bd->icjd", X, B, B, optimize=True) for X in shaped)
+        seen, excess = (in_bands(in_bands(X, 3), 1) for X in shaped)
         chance, lean, allowed = (m * x[block[0], :, None, None] * x[block[1]] for x in (share, sign, width))
         for p, correlation in ((often, TENTH), (ever, 0.0)):
-            tail = np.zeros(seen.shape)
-            for way in (1, -1):
-                count, expected = (seen + way * excess) / 2, (chance + way * lean + correlation * allowed) / 2
-                more = count > expected
-                tail[~more] = 1.0
-                tail[more] = np.maximum(tail[more], pdtrc(count[more] - 1.0, expected[more]))
+            few = np.zeros(seen.shape, dtype=bool)
             if correlation == 0:  # one that is shown to be below a tenth is none
-                tail[seen - chance <= (TENTH - errors / np.sqrt(m)) * allowed] = 1.0
+                few = seen - chance <= (TENTH - errors / np.sqrt(m)) * allowed
+            both = [((seen + way * excess) / 2, (chance + way * lean + correlation * allowed) / 2) for way in (1, -1)]
+            for count, expected in both:
+                few |= count - expected <= COMMON * np.sqrt(expected)
+            tail = np.ones(seen.shape)
+            tail[~few] = np.max([pdtrc(count[~few] - 1.0, expected[~few]) for count, expected in both], axis=0)
             p[block] = np.minimum(np.min(tail, axis=(1, 3)) ** 2 * similar.size, 1.0)  # the two are independent
         one_sign = (np.abs(excess) > MOSTLY * seen) & (np.abs(excess) > sure * np.sqrt(seen))
         crooked[block] = np.any(one_sign & similar[:, None, :], axis=(1, 3))
     return np.minimum(often, often.T), np.minimum(ever, ever.T), (crooked | crooked.T) & ~np.eye(r, dtype=bool)
 
 
-def bands() -> tuple[np.ndarray, np.ndarray]:
-    """Bands of magnitudes as sums of half octaves, ``(STEPS, b)``, and which two are similar, ``(b, b)``.
+def in_bands(X: np.ndarray, axis: int) -> np.ndarray:
+    """Sums over bands of magnitudes, from sums over half octaves along one axis.
 
-    Octaves that advance by half of one, and all that is above each of them.  Similar are octaves at most one apart: far
-    from both axes, for what is a little off an axis has a small magnitude, of one sign, whenever it is large.
+    Bands are octaves that advance by half of one, and then all that is above the start of each of them.
     """
-    place, first = np.arange(STEPS)[:, None], np.arange(STEPS - 1)
-    octaves, above = (place == first) | (place == first + 1), place >= first
+    X = np.moveaxis(X, axis, 0)
+    above = np.cumsum(X[::-1], axis=0)[::-1]
+    return np.moveaxis(np.concatenate((X[:-1] + X[1:], above[:-1])), 0, axis)
+
+
+def similar_bands() -> np.ndarray:
+    """Which two bands are similar, ``(b, b)``: octaves at most one apart.
+
+    Samples in them are far from both axes, for what is a little off an axis has a small magnitude, of one sign,
+    whenever it is large.
+    """
+    first = np.tile(np.arange(STEPS - 1), 2)
     is_octave = np.arange(2 * (STEPS - 1)) < STEPS - 1
-    near = np.abs(np.subtract.outer(np.tile(first, 2), np.tile(first, 2))) <= 2
-    return np.concatenate((octaves, above), axis=1).astype(np.float64), near & is_octave[:, None] & is_octave
+    return (np.abs(np.subtract.outer(first, first)) <= 2) & is_octave[:, None] & is_octave
 
 
 @dataclass(frozen=True)
@@ -369,10 +379,11 @@ def small_norms(
             i, j = first[start : start + size], second[start : start + size]
             length = squares[i] + squares[j]  # (pairs, m)
             silent = length <= ((loud[i] + loud[j]) / 2)[:, None]
-            sine, cosine = (
-                x / np.where(length > 0, length, 1.0) for x in (2 * columns[i] * columns[j], squares[i] - squares[j])
-            )
-            whole = np.where(silent, np.inf, length if around is None else around[i] + around[j])
+            safe = np.maximum(length, TINY)
+            sine, cosine = 2 * columns[i] * columns[j] / safe, (squares[i] - squares[j]) / safe
+            whole = np.maximum(length if around is None else around[i] + around[j], TINY)
+            with np.errstate(divide="ignore"):
+                whole /= ~silent  # infinite where both are silent
             alike = np.ones(i.shape[0]) if unit is None else _inflation(1 - 2 * sine * sine, ~silent, starts)
             *some_figures, alone[i, j], alone[j, i], numbers = _along_axes(
                 sine, cosine, whole, alike, few=some is apart
@@ -448,7 +459,7 @@ def _along_axes(
     loud = np.isfinite(whole)
     count = np.sum(loud, axis=1)
     alike = np.broadcast_to(np.asarray(alike), count.shape)
-    total = np.sum(np.where(loud, 1 - 2 * sine * sine, 0.0), axis=1)
+    total = count - 2 * np.einsum("ij,ij->i", sine * loud, sine)
     sorted_ones = np.where(few & (count >= FEWEST * alike), count // 4, count)
     k = max(1, int(np.max(sorted_ones)))
     order = np.argpartition(whole, k - 1, axis=1)[:, :k] if k < whole.shape[1] else np.arange(k)[None, :]

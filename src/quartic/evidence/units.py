@@ -138,7 +138,7 @@ def seen(Z: np.ndarray, index: np.ndarray) -> Units:
         lengths.append(length)
         found.append(_correlation(sums))
         spread.append(np.sum(sums * sums, axis=0))
-        length, sums = 2 * length, np.add.reduceat(sums, np.arange(0, sums.shape[0], 2), axis=0)
+        length, sums = 2 * length, _in_pairs(sums)
     T = np.array(found)  # (lengths, k)
     worst = float(np.max(T))
     if worst <= norm.isf(RATE / T.size):
@@ -168,6 +168,13 @@ def _effect(of_sums: np.ndarray, features: np.ndarray) -> float:
     """How many times larger the squares of sums over units are than those of independent rows, at most of features."""
     own = np.maximum(np.sum(features * features, axis=0), np.finfo(np.float64).tiny)
     return float(max(1.0, np.max(of_sums / own)))
+
+
+def _in_pairs(sums: np.ndarray) -> np.ndarray:
+    """Sums of every two rows; of an odd number the last stays alone."""
+    out = sums[::2].copy()
+    out[: sums.shape[0] // 2] += sums[1::2]
+    return out
 
 
 def _correlation(sums: np.ndarray) -> np.ndarray:

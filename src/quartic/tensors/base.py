@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from quartic._arrays import Array, array_namespace, device, packed_dim, unpack
+from quartic._arrays import Array, array_namespace, device, pack_rank_one, packed_dim, unpack
 
 
 class FourTensor(ABC):
@@ -66,6 +66,29 @@ class FourTensor(ABC):
         >>> T.apply(X).shape, bool(np.allclose(T.apply(X), planted.packed @ X))
         ((10, 3), True)
         """
+
+    def on_squares(self, B: Array) -> Array:
+        """``<T, b_i b_i' (x) b_j b_j'>`` for all pairs of vectors; ``<T, b_i^(x4)>`` on the diagonal.
+
+        Parameters
+        ----------
+        B : array of shape (k, d), dtype of ``like``
+            Vectors as rows, of any length.
+
+        Returns
+        -------
+        array of shape (k, k), dtype of ``like``
+            By one application, where a form knows no cheaper way: samples do.
+
+        Examples
+        --------
+        >>> import numpy as np, quartic
+        >>> T = quartic.FactoredTensor.from_components(np.array([3.0, 2.0]), np.eye(4)[:2])
+        >>> T.on_squares(np.eye(4)[:3]).tolist()
+        [[3.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 0.0]]
+        """
+        X = pack_rank_one(B)
+        return array_namespace(X).matrix_transpose(X) @ self.apply(X)
 
     @property
     def pair_dim(self) -> int:

@@ -35,6 +35,10 @@ class Sum(FourTensor):
             Y = Y + T.apply(X) * c
         return Y
 
+    def on_squares(self, B: Array) -> Array:
+        """Those of each term, summed."""
+        return sum((T.on_squares(B) * c for c, T in self.terms), start=0.0)
+
 
 def deflate(T: FourTensor, weights: np.ndarray, B: Array) -> FourTensor:
     """``T - sum_i w_i b_i^(x4)``: step 3(e) of Algorithm 4.11, or the residual of a decomposition."""
@@ -61,6 +65,13 @@ class Pairings(FourTensor):
         c = pack(self.C[None, :, :])  # (N, 1)
         return c @ (xp.matrix_transpose(c) @ X) + 2 * pack(self.C @ unpack(X) @ self.C)
 
+    def on_squares(self, B: Array) -> Array:
+        """Products of covariances of the signals."""
+        xp = array_namespace(B)
+        of_signals = B @ self.C @ xp.matrix_transpose(B)
+        own = xp.linalg.diagonal(of_signals)
+        return own[:, None] * own + 2 * of_signals**2
+
 
 class Congruence(FourTensor):
     """``T`` in other coordinates, ``z = R y``: each mode is multiplied by ``R (r, d)``.
@@ -84,3 +95,7 @@ class Congruence(FourTensor):
         transposed = xp.matrix_transpose(self.R)
         inner = self.T.apply(pack(transposed @ unpack(X) @ self.R))
         return pack(self.R @ unpack(inner) @ transposed)
+
+    def on_squares(self, B: Array) -> Array:
+        """Those of ``T`` on the rows of ``B R``."""
+        return self.T.on_squares(B @ self.R)
