@@ -24,7 +24,7 @@ from experiments import _peers, figures
 from experiments.experiment import Run, Table, Verdict
 from experiments.sample_complexity import Outcome, fit, top_of_cumulant
 from quartic.datasets import NiceSamples, nice_samples, population_moment, random_orthonormal
-from quartic.search import search_window
+from quartic.propose.span import search_window
 
 TITLE = "Correlated supports"
 FOUND = 0.95  # squared correlation at which an atom counts

@@ -26,10 +26,10 @@ from experiments._smallest import grid, smallest
 from experiments.experiment import Run, Table, Verdict
 from quartic.algorithms.temper import Tempering, tempering
 from quartic.datasets import NiceSamples, nice_samples
+from quartic.learn.plan import choose_form, moment_of
 from quartic.metrics import match
+from quartic.propose.span import search
 from quartic.samples import Held
-from quartic.search import search
-from quartic.spectral import choose_form, moment_of
 
 TITLE = "How many samples all atoms take"
 MODELS: dict[str, Callable[[int], dict[str, Any]]] = {

@@ -503,7 +503,7 @@ def test_standard_input(run, tmp_path, monkeypatch):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
 
     given(text.encode())
-    untimed = [re.sub(r"time .*", "", run("learn", path)[1]) for path in ("-", tmp_path / "t.csv")]
+    untimed = [re.sub(r"time .*| in [0-9.]+ s", "", run("learn", path)[1]) for path in ("-", tmp_path / "t.csv")]
     assert untimed[0] == untimed[1]
     given(text.encode())
     assert run("check", "-")[0] == 0

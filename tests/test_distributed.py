@@ -338,7 +338,7 @@ class TestCheckpoint:
         monkeypatch.setattr("quartic.distributed.GROUP", 4)
         monkeypatch.setattr("quartic.distributed.AHEAD", 0)
         monkeypatch.setattr("quartic.distributed.SUBSAMPLE_LEAST", 300)
-        monkeypatch.setattr("quartic.spectral.ROWS", 2000)  # fewer than there are, so that all are passed over, too
+        monkeypatch.setattr("quartic.learn.plan.ROWS", 2000)  # fewer than there are, so that all are passed over, too
 
     def test_a_run_that_is_stopped_anywhere_goes_on(self, seed, tmp_path):
         X = cut(samples(seed, m=20_000), 1000)
@@ -420,7 +420,7 @@ class TestCheckpoint:
         monkeypatch.setattr("quartic.distributed.GROUP", 4)
         monkeypatch.setattr("quartic.distributed.AHEAD", 0)
         monkeypatch.setattr("quartic.distributed.SUBSAMPLE_LEAST", 300)
-        monkeypatch.setattr("quartic.spectral.ROWS", 2000)
+        monkeypatch.setattr("quartic.learn.plan.ROWS", 2000)
         again = SpectralDictionaryLearning(D).fit(Collection(X, checkpoint=path, every=0))  # the first is still good
         np.testing.assert_array_equal(again.components_, expected.components_)
 

@@ -52,7 +52,7 @@ def test_passes_stay_where_the_chunks_are(xp, seed, monkeypatch):
 
         monkeypatch.setattr(distributed, name, watched)
     monkeypatch.setattr(distributed, "SUBSAMPLE_LEAST", 300)
-    monkeypatch.setattr("quartic.spectral.ROWS", 300)
+    monkeypatch.setattr("quartic.learn.plan.ROWS", 300)
     SpectralDictionaryLearning(D).fit(cut(xp, samples(seed)))
     assert set(seen) == {("surveyed", True), ("refined", True)}
 

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quartic import local
 from quartic.algorithms.certify import CERTIFIED
 from quartic.algorithms.recover import polar
 from quartic.datasets import nice_samples, random_orthonormal
 from quartic.evidence.parts import Evidence
 from quartic.evidence.units import dealt
-from quartic.local import asymmetric, doubtful, solve, tangled, untangle
 from quartic.metrics import match
-from quartic.search import Certified
+from quartic.propose import untangle as local
+from quartic.propose.span import Certified
+from quartic.propose.untangle import asymmetric, doubtful, solve, tangled, untangle
 
 # Bounds come from two halves of the samples: where the axes of a small group differ by a single angle, halves may agree
 # by chance better than either does with the truth.  Measured over some thousand groups: by 0.007 at most.

@@ -28,8 +28,8 @@ from quartic.overcomplete import (
     overcomplete_stage,
     uncontradicted,
 )
+from quartic.propose.span import Certified
 from quartic.samples import Held
-from quartic.search import Certified
 
 D, N = 12, 20
 

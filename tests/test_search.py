@@ -16,12 +16,13 @@ from quartic.evidence.parts import Evidence
 from quartic.evidence.units import dealt
 from quartic.frame import Frame
 from quartic.halves import half_of, row_hash
+from quartic.learn.attempts import Plan
+from quartic.learn.plan import counted, first_look, spectral_stage, top_and_window
 from quartic.metrics import match
 from quartic.moments import Covariance, FourthMoment
 from quartic.propose.fixed_point import complete
+from quartic.propose.span import TOP, search, search_window
 from quartic.samples import Held
-from quartic.search import TOP, search, search_window
-from quartic.spectral import counted, first_look, spectral_stage, top_and_window
 from quartic.tensors import FactoredTensor
 from quartic.views import ImplicitMoment
 
@@ -59,8 +60,9 @@ def staged(Y, rng, form="auto"):
     r = Y.shape[1]
     data, frame, stages = Held(Y), Covariance().update(Y).frame(r), Stages(None)
     evidence = Evidence.of(data, frame)
-    first = first_look(data, frame, nobody(r), evidence, rng, stages)
-    return frame, evidence, spectral_stage(data, frame, nobody(r), form, evidence, first, rng, stages)
+    plan = Plan()
+    first = first_look(data, frame, nobody(r), evidence, rng, stages, plan)
+    return frame, evidence, spectral_stage(data, frame, nobody(r), form, evidence, first, rng, stages, plan)
 
 
 def true_atoms(data, frame):
@@ -346,7 +348,7 @@ class TestWindow:
         assert certify(Candidates(top.atoms), evidence).count == 0
 
     def test_no_window_of_a_large_problem(self, rng, monkeypatch):
-        monkeypatch.setattr("quartic.search.DENSE_LIMIT", 10)
+        monkeypatch.setattr("quartic.propose.span.DENSE_LIMIT", 10)
         _, moment = whitened(rng.standard_normal((500, 5)))
         assert search_window(moment, 5, nobody(5), rng) is None
 

@@ -12,9 +12,9 @@ from quartic.algorithms.recover import recover
 from quartic.algorithms.select import windows
 from quartic.algorithms.truncate import Spectrum
 from quartic.datasets import COEFFICIENTS, ERRORS, SUPPORTS, planted_tensor, population_moment, random_orthonormal
+from quartic.learn.plan import top_and_window
 from quartic.metrics import match
-from quartic.search import TOP, search, search_window
-from quartic.spectral import top_and_window
+from quartic.propose.span import TOP, search, search_window
 from quartic.tensors import PackedTensor
 
 

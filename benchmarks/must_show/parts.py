@@ -14,10 +14,10 @@ from quartic.algorithms.temper import tempering
 from quartic.evidence import Evidence
 from quartic.evidence.units import dealt
 from quartic.halves import half_of, row_hash
-from quartic.local import untangle
 from quartic.metrics import match
 from quartic.moments import Covariance
-from quartic.search import Certified, search, search_window
+from quartic.propose.span import Certified, search, search_window
+from quartic.propose.untangle import untangle
 from quartic.views import ImplicitMoment
 
 FOUND = 0.9

@@ -30,13 +30,13 @@ from quartic.certify import Reason
 from quartic.evidence.lost import TENTH
 from quartic.evidence.units import ROWS, STRETCHES, Kind
 from quartic.learn.causes import Cause, of_features, say
+from quartic.learn.plan import SUBSAMPLE
 from quartic.learned import Learned
-from quartic.local import untangle
 from quartic.overcomplete import FEW as FEW_MORE
+from quartic.propose.span import Certified
+from quartic.propose.untangle import untangle
 from quartic.rows import COPY, FEWEST_ROWS, LOOKED, Rows, View, looked_at
 from quartic.samples import SIGNIFICANT, check_columns
-from quartic.search import Certified
-from quartic.spectral import SUBSAMPLE
 
 __all__ = ["Diagnosis", "Finding", "diagnose"]
 

@@ -32,7 +32,17 @@ from quartic.evidence.lost import Loss
 from quartic.evidence.parts import Evidence
 from quartic.frame import Frame, inverse_root
 from quartic.halves import half_of, row_hash
+from quartic.learn.attempts import Plan, Proposer
 from quartic.learn.causes import status_of
+from quartic.learn.plan import (
+    Spectral,
+    counted,
+    first_look,
+    is_noise,
+    proposer_of,
+    spectral_stage,
+    top_and_window,
+)
 from quartic.learned import Learned, LearningReport
 from quartic.moments import Covariance, FourthMoment
 from quartic.overcomplete import (
@@ -51,18 +61,10 @@ from quartic.overcomplete import (
     refine_codes,
 )
 from quartic.propose.fixed_point import complete
+from quartic.propose.span import Search
 from quartic.refinement import ROUNDING, Refined, half_estimates, pinned, refined_from, rounding_floor
 from quartic.result import DecompositionWarning, Status, canonical_order, signs
 from quartic.samples import Held, Samples, looks_gaussian
-from quartic.search import Search
-from quartic.spectral import (
-    Spectral,
-    counted,
-    first_look,
-    is_noise,
-    spectral_stage,
-    top_and_window,
-)
 from quartic.tensors.base import FourTensor
 from quartic.tensors.combine import deflate
 from quartic.views import ImplicitMoment, Rewhitened
@@ -117,23 +119,26 @@ def learn(
     given = known_rows(known, frame, n)
     with stages("evidence"):
         evidence = Evidence.of(data, frame)
+    plan = Plan()
     ladder = Ladder(data, frame, stages, COUNTING if n_components is None else SHARES, temperature)
     if n > frame.dim:
         more = overcomplete_stage(ladder, n_components, given, rng)
         assert more is not None  # with a number there always are some
-        return told(
-            assemble_overcomplete(data, frame, more, given, evidence, rng, stages, data.trimmed), frame, evidence
-        )
-    spectral = first_look(data, frame, given, evidence, rng, stages)
+        plan.made(Proposer.BEYOND, *more.figures)
+        found = assemble_overcomplete(data, frame, more, given, evidence, rng, stages, data.trimmed)
+        return told(found, frame, evidence, plan)
+    spectral = first_look(data, frame, given, evidence, rng, stages, plan)
     done = spectral.settled or spectral.proof.rest_is_gaussian or barred(evidence) in (Reason.SERIAL, Reason.LOST)
     if n_components is None and not done and 2 * spectral.proof.count < frame.dim and looks_overcomplete(ladder, rng):
         # More atoms than dimensions, only if so many are certified, and nothing simpler explains the samples.
         more = overcomplete_stage(ladder, None, given, rng)
+        if more is not None:
+            plan.made(Proposer.BEYOND, *more.figures)
         if more is not None and more.certified > frame.dim and not more.has_rival:
             found = assemble_overcomplete(data, frame, more, given, evidence, rng, stages, data.trimmed)
-            return told(found, frame, evidence)
+            return told(found, frame, evidence, plan)
     if not done or temperature is not None or form != "auto":
-        other = spectral_stage(data, frame, given, form, evidence, spectral, rng, stages, temperature)
+        other = spectral_stage(data, frame, given, form, evidence, spectral, rng, stages, plan, temperature)
         spectral = other if temperature is not None or form != "auto" else spectral.better(other)
     if n_components is None:
         spectral = counted(spectral, given)
@@ -149,7 +154,7 @@ def learn(
         pairs = pair_moments(data.part(rows, frame.mean), from_numpy(inside.forward @ refined.W.T, data.like))
     U = refined.atoms @ start  # in the coordinates of the search
     learned = assemble(inside, refined, U, spectral, pairs, known, rng, stages, data.rows, data.trimmed)
-    return told(best_of(learned, wanted, known), frame, evidence)
+    return told(best_of(learned, wanted, known), frame, evidence, plan)
 
 
 @in_own_precision
@@ -170,12 +175,15 @@ def learn_from_moment(
     n = check_count(n_components, frame)
     given = known_rows(known, frame, n)
     evidence = white.evidence(ordered=ordered)
+    plan = Plan()
     if n > frame.dim:
         with stages("search") as progress:
             white = Rewhitened(moment.to_numpy())  # few dimensions: the host will do
             plain = Tempered(white, full_spectrum(white.cumulant()), 0.0, moment.count)
             more = pooled([plain], n, given, rng, given[:0], progress=progress).if_most()
-        return told(assemble_overcomplete(None, frame, more, given, evidence, rng, stages, trimmed), frame, evidence)
+        plan.made(Proposer.BEYOND, *more.figures)
+        found = assemble_overcomplete(None, frame, more, given, evidence, rng, stages, trimmed)
+        return told(found, frame, evidence, plan)
     with stages("search") as progress:
         searches = list(top_and_window(white, frame.dim, given, rng, progress, halves=True, tight=True))
     halves = tuple(complete(B, frame.dim) for B, _ in searches[0].halves)
@@ -184,6 +192,7 @@ def learn_from_moment(
         axes = complete(found.atoms, frame.dim)
         with stages("certify"):
             proof = certify(Candidates(axes), evidence)
+        plan.made(proposer_of(found), moment.count, 0.0, proof.count, frame.dim)
         return Spectral(
             axes, halves, proof, white, found.spectrum, np.arange(0), moment.count, "all that were accumulated",
             "accumulated", window=found.window, sweeps=found.sweeps,
@@ -199,7 +208,7 @@ def learn_from_moment(
     U = refined.atoms @ start
     pairs = cumulant_pairs(white.cumulant(), U)
     learned = assemble(inside, refined, U, spectral, pairs, known, rng, stages, moment.count, trimmed)
-    return told(best_of(learned, n_components, known), frame, evidence)
+    return told(best_of(learned, n_components, known), frame, evidence, plan)
 
 
 def frame_for(data: Samples, covariance: Covariance, n: int | None, rng: np.random.Generator) -> Frame:
@@ -253,8 +262,8 @@ def best_of(learned: Learned, n: int | None, known: np.ndarray | None) -> Learne
     )
 
 
-def told(learned: Learned, frame: Frame, evidence: Evidence) -> Learned:
-    """With its status, from the evidence in the coordinates of a frame."""
+def told(learned: Learned, frame: Frame, evidence: Evidence, plan: Plan) -> Learned:
+    """With its status, from the evidence in the coordinates of a frame, and the plan that led to it."""
     U = learned.components @ frame.forward
     U = U / np.maximum(np.linalg.norm(U, axis=1, keepdims=True), np.finfo(np.float64).tiny)
     rows, features, trimmed = learned.report.samples, learned.components.shape[1], learned.report.trimmed
@@ -264,7 +273,8 @@ def told(learned: Learned, frame: Frame, evidence: Evidence) -> Learned:
     )  # fmt: skip
     # Of halves that depend on each other it tells nothing that atoms return.
     stable = learned.stability if evidence.units.enough else np.zeros_like(learned.stability)
-    return replace(learned, status=status, stability=stable, report=replace(learned.report, units=str(evidence.units)))
+    report = replace(learned.report, units=str(evidence.units), plan=tuple(plan.attempts))
+    return replace(learned, status=status, stability=stable, report=report)
 
 
 def check_count(n_components: int | None, frame: Frame) -> int:

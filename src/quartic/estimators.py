@@ -49,6 +49,7 @@ from quartic.evidence.groups import codes_of, split_off
 from quartic.evidence.units import ROWS
 from quartic.export import save_safetensors
 from quartic.frame import Frame
+from quartic.learn.attempts import Attempt
 from quartic.learned import Learned, LearningReport
 from quartic.moments import FourthMoment
 from quartic.result import Status
@@ -509,6 +510,7 @@ class SpectralEstimator(
         kept = self.learned_
         arrays = {name: np.asarray(getattr(kept, name)) for name in _ARRAYS}
         report = {**vars(kept.report), "spectrum": kept.report.spectrum.tolist()}
+        report["plan"] = [vars(attempt) for attempt in kept.report.plan]
         seed = int(self.random_state) if isinstance(self.random_state, Integral) else None
         n = None if self.n_components is None else int(self.n_components)
         settings = {
@@ -588,6 +590,7 @@ class SpectralEstimator(
             model = cls(**text["settings"])
             report = text["report"] | {"spectrum": np.asarray(text["report"]["spectrum"])}
             report["window"] = tuple(report["window"])
+            report["plan"] = tuple(Attempt(**attempt) for attempt in report.get("plan", ()))
             values: dict[str, Any] = {name: data[name] for name in _ARRAYS} | {
                 "eps": float(data["eps"]),
                 "tolerance": float(data["tolerance"]),

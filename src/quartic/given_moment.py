@@ -17,8 +17,8 @@ from quartic.algorithms.truncate import OVERSAMPLING, Spectrum, leading_spectrum
 from quartic.algorithms.whiten import whiten
 from quartic.certify.moments import has_rival
 from quartic.dictionary import residual_norm, values_on_squares, warn_of
+from quartic.propose.span import LIKELY
 from quartic.result import Decomposition, Status, canonical_order, positive
-from quartic.search import LIKELY
 from quartic.tensors.combine import Congruence
 from quartic.tensors.factored import FactoredTensor
 from quartic.tensors.packed import as_four_tensor

@@ -9,6 +9,7 @@ import numpy as np
 from quartic._words import counted
 from quartic.certify.doubts import Basis, Doubt
 from quartic.frame import Frame
+from quartic.learn.attempts import Attempt
 from quartic.result import Status
 
 
@@ -57,6 +58,8 @@ class LearningReport:
         Seconds by stage.
     units : str
         What counts as independent: rows, groups of rows, or stretches of them.
+    plan : tuple of Attempt
+        What was tried, in this order: each with its proposer, its samples, what it proved and what it cost.
     """
 
     samples: int
@@ -80,6 +83,7 @@ class LearningReport:
     passes: int
     timings: dict[str, float] = field(default_factory=dict)
     units: str = "rows"
+    plan: tuple[Attempt, ...] = ()
 
     def __str__(self) -> str:
         return self.summary()
@@ -92,6 +96,7 @@ class LearningReport:
             f"dimension   {self.dim}: {self.frame_reason}",
             f"atoms       {self.rank_reason}",
             f"spectral    {self.subsample} samples, {self.form}: {self.subsample_reason}",
+            *(f"{'tried' if i == 0 else '':<12}{attempt}" for i, attempt in enumerate(self.plan)),
             f"weights     temperature {self.temperature:.3g}, {self.effective:.0f} effective samples",
             f"supports    tau {self.tau:.2f}, {counted(len(self.groups), 'group')}; "
             f"{counted(self.local, 'atom')} certified among others that they occur with",

@@ -29,10 +29,10 @@ from quartic.algorithms.truncate import Spectrum, full_spectrum
 from quartic.certify.beyond import BIAS, Spans, has_mirrors
 from quartic.evidence.parts import Evidence
 from quartic.frame import Frame
+from quartic.learn.plan import plain_moment
 from quartic.moments import FourthMoment
+from quartic.propose.span import Certified, Halved, Plain, may_be_gaussian
 from quartic.samples import Samples
-from quartic.search import Certified, Halved, Plain, may_be_gaussian
-from quartic.spectral import plain_moment
 from quartic.tensors.base import FourTensor
 from quartic.tensors.factored import FactoredTensor
 
@@ -131,6 +131,11 @@ class Overcomplete:
     best: Trial
     temperatures: int
     settled: bool | None = None
+
+    @property
+    def figures(self) -> tuple[int, float, int, int]:
+        """Samples and temperature of the best trial, how many of its atoms are certified, and how many it has."""
+        return self.best.given.samples, self.best.given.beta, self.certified, self.found.atoms.shape[0]
 
     @property
     def reason(self) -> str:

@@ -30,9 +30,9 @@ from quartic.algorithms.refine import (
     statistics,
 )
 from quartic.frame import Frame
+from quartic.learn.plan import SPARSE_LEAST, SPARSE_ROWS, Spectral
 from quartic.moments import Covariance
 from quartic.samples import Samples
-from quartic.spectral import SPARSE_LEAST, SPARSE_ROWS, Spectral
 
 NEAR = 0.85  # squared cosine, of 22.5 degrees: an atom that moves farther may have gone over to another
 ROTATIONS = 4  # random starts where the spectral one is not certified; arbitrary

@@ -20,11 +20,11 @@ from quartic.certify import Candidates, Proof, certify
 from quartic.evidence.lost import Lost
 from quartic.evidence.parts import Evidence
 from quartic.frame import Frame
-from quartic.local import orthogonal_axes, untangle
 from quartic.moments import Covariance
 from quartic.propose.fixed_point import complete
+from quartic.propose.span import FEW, Certified
+from quartic.propose.untangle import orthogonal_axes, untangle
 from quartic.samples import SIGNIFICANT, Limit, glance, in_part
-from quartic.search import FEW, Certified
 
 LOOKED, RUN = 1 << 14, 256  # rows that are looked at, and how many of these follow each other
 PAIRED = (2048, 8192)  # rows that are compared in pairs; more only where the first say nothing

@@ -241,7 +241,7 @@ def as_json(model: Model) -> dict[str, Any]:
         "energy": model.learned_.energy,
         "feature_names": getattr(model, "feature_names_in_", None),
         "status": dict(vars(model.status_)),
-        "report": vars(model.report_),
+        "report": {**vars(model.report_), "plan": [vars(attempt) for attempt in model.report_.plan]},
     }
 
 

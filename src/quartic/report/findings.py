@@ -236,6 +236,7 @@ def _of_model(model: Any) -> Findings:
         "Dimension": f"{how.dim}: {how.frame_reason}",
         "Number of " + noun + "s": how.rank_reason,
         "Spectral stage": f"{how.subsample:,} samples, {how.form} moment: {how.subsample_reason}",
+        **{f"Try {i + 1}": str(attempt) for i, attempt in enumerate(how.plan)},
         "Weights": f"temperature {how.temperature:.3g}, {how.effective:,.0f} effective samples",
         "Supports": f"tau {how.tau:.2f}; {counted(len(how.groups), 'group')} of {noun}s that occur together; "
         f"{counted(how.local, noun)} found by local tempering",

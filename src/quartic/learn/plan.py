@@ -1,8 +1,9 @@
-"""What is found and proven of as many atoms as dimensions: proposers, cheapest first, each before the same proof.
+"""The plan: ways to find as many atoms as dimensions, cheapest first, each before the same proof.
 
     fixed point -> span, on a growing subsample -> local tempering, where supports are tangled -> plain moments, windows
 
-A proposer that leaves nothing unproven is the last.
+A way that leaves nothing unproven is the last.  What was tried, what it proved and what it cost is a value
+(:class:`quartic.learn.attempts.Attempt`), and the report prints it.
 """
 
 from __future__ import annotations
@@ -29,11 +30,12 @@ from quartic.certify import Candidates, Proof, certify
 from quartic.evidence.parts import ROWS, Evidence
 from quartic.frame import Frame
 from quartic.halves import half_of, row_hash
-from quartic.local import tangled, untangle
+from quartic.learn.attempts import Plan, Proposer
 from quartic.moments import FourthMoment
 from quartic.propose.fixed_point import complete, fixed_point, same_axes
+from quartic.propose.span import TOP, Certified, Halved, Search, kurtosis_along, search, search_window
+from quartic.propose.untangle import tangled, untangle
 from quartic.samples import Samples
-from quartic.search import Certified, Halved, Search, kurtosis_along, search, search_window
 from quartic.views import ImplicitMoment
 
 SUBSAMPLE = 2  # times r^2: samples that feed the spectral stage at first; measured, mostly enough for tau <= 1/4
@@ -105,9 +107,16 @@ class Spectral:
 
 
 def first_look(
-    data: Samples, frame: Frame, known: np.ndarray, evidence: Evidence, rng: np.random.Generator, stages: Stages
+    data: Samples,
+    frame: Frame,
+    known: np.ndarray,
+    evidence: Evidence,
+    rng: np.random.Generator,
+    stages: Stages,
+    plan: Plan,
 ) -> Spectral:
     """What a fixed point on the samples finds, and what is proven of it; axes next to the known ones first."""
+    plan.starts()
     with stages("search") as progress:
         axes, halves = fixed_point(evidence, rng) if evidence.enough else (np.eye(frame.dim), ())
         _, first = linear_sum_assignment((known @ axes.T) ** 2, maximize=True)
@@ -115,14 +124,82 @@ def first_look(
         progress(1)
     with stages("certify"):
         proof = certify(Candidates(axes, halves), evidence)
-    with stages("certify"):
         moment = plain_moment(evidence)
         values = kurtosis_along(moment, axes)
     rows = data.about(ROWS)  # those of the evidence: where that is all there are, their order does not matter
     spectrum = values[np.argsort(-np.abs(values), kind="stable")]
     count = evidence.Z.shape[0]
+    plan.made(Proposer.FIXED_POINT, count, 0.0, proof.count, frame.dim)
     reason = f"a fixed point, {proof.count} of {named(frame.dim, 'atom')} certified"
     return Spectral(axes, halves, proof, moment, spectrum, rows, count, reason, "implicit")
+
+
+class _Growing:
+    """A subsample that grows, its moment under one temperature, and what is proven of the candidates it gives."""
+
+    def __init__(
+        self,
+        data: Samples,
+        frame: Frame,
+        form: str,
+        evidence: Evidence,
+        first: Spectral,
+        stages: Stages,
+        plan: Plan,
+        beta: float | None,
+    ) -> None:
+        self.data, self.frame, self.form, self.evidence, self.stages = data, frame, form, evidence, stages
+        self.first, self.plan, self.beta = first, plan, beta
+        self.proofs = [first.proof]
+        self.share, self.rows = 0.0, np.zeros(0, dtype=np.intp)
+        self.squares: Any = None
+        self.temper: Tempering | None = None
+        self.moment: Halved | None = None
+        self.chosen = form
+
+    def grow(self, size: int) -> Halved:
+        """The moment of so many samples; those that it holds already are not read again."""
+        data, r = self.data, self.frame.dim
+        with self.stages("moment") as progress:
+            part = min(1.0, size / data.count)
+            fresh = data.chosen(self.share, part if part < 1 else 2.0)
+            self.share, self.rows = part, np.concatenate((self.rows, fresh))
+            more = data.squared_norms(fresh, self.frame)
+            self.squares = more if self.squares is None else array_namespace(more).concat((self.squares, more))
+            # One temperature for all rounds, so that their moments add.
+            if self.temper is None:
+                usual = tempering(self.squares)
+                self.temper = usual if self.beta is None else Tempering(self.beta, usual.least)
+            weights = to_numpy(self.temper.weights(self.squares)) * data.weight(self.rows)
+            self.chosen = choose_form(self.form, self.rows.shape[0], r, r, free_memory(data.like))
+            if isinstance(self.moment, FourthMoment) and self.chosen == "accumulated":
+                new = weights[self.rows.shape[0] - fresh.shape[0] :]
+                self.moment._add(data.take(fresh), new, fresh, data.group(fresh))
+            else:
+                self.moment = moment_of(data, self.frame, self.rows, weights, self.chosen)
+            progress(self.rows.shape[0])
+        return self.moment
+
+    def plain(self) -> Halved:
+        """The moment of the same samples without weights."""
+        with self.stages("moment"):
+            return moment_of(self.data, self.frame, self.rows, self.data.weight(self.rows), self.chosen)
+
+    def tried(self, found: Search, atoms: np.ndarray, proposer: Proposer, *, plain: bool = False) -> Spectral:
+        """Candidates before the proof; those that were there before need no other one."""
+        r = self.frame.dim
+        axes = complete(atoms[:r], r)
+        with self.stages("certify"):
+            seen = next((proof for proof in self.proofs if same_axes(axes, proof.axes, UNMOVED)), None)
+            proof = certify(Candidates(axes, self.first.halves), self.evidence) if seen is None else seen.about(axes)
+            self.proofs.append(proof)
+        beta = 0.0 if plain or self.temper is None else self.temper.beta
+        count = self.rows.shape[0]
+        self.plan.made(proposer, count, beta, proof.count, r)
+        return Spectral(
+            axes, self.first.halves, proof, found.moment, found.spectrum, self.rows, count, "", self.chosen,
+            window=found.window, sweeps=found.sweeps, temperature=beta,
+        )  # fmt: skip
 
 
 def spectral_stage(
@@ -134,6 +211,7 @@ def spectral_stage(
     first: Spectral,
     rng: np.random.Generator,
     stages: Stages,
+    plan: Plan,
     beta: float | None = None,
 ) -> Spectral:
     """The spectral stage on a subsample that doubles until every atom is certified, or it is large enough.
@@ -141,47 +219,17 @@ def spectral_stage(
     What the ``first`` look proved is not proven again.  ``beta`` sets the weights ``exp(-beta ||z||^2)``; when it is 0,
     atoms come from plain moments alone.
     """
+    plan.starts()
     m, r = data.count, frame.dim
     size = min(m, max(SUBSAMPLE * r**2, SPARSE_ROWS * r, SPARSE_LEAST))
-    share, rows, squares = 0.0, np.zeros(0, dtype=np.intp), None
-    temper: Tempering | None = None
-    moment: Halved | None = None
+    growing = _Growing(data, frame, form, evidence, first, stages, plan, beta)
     best: Spectral | None = None
-    proofs = [first.proof]
-
-    def tried(found: Search, atoms: np.ndarray, temperature: float) -> Spectral:
-        """Candidates before the proof; those that were there before need no other one."""
-        axes = complete(atoms[:r], r)
-        with stages("certify"):
-            seen = next((proof for proof in proofs if same_axes(axes, proof.axes, UNMOVED)), None)
-            proof = certify(Candidates(axes, first.halves), evidence) if seen is None else seen.about(axes)
-            proofs.append(proof)
-        return Spectral(
-            axes, first.halves, proof, found.moment, found.spectrum, rows, rows.shape[0], "", chosen,
-            window=found.window, sweeps=found.sweeps, temperature=temperature,
-        )  # fmt: skip
-
     while True:
-        with stages("moment") as progress:
-            part = min(1.0, size / m)
-            fresh = data.chosen(share, part if part < 1 else 2.0)
-            share, rows = part, np.concatenate((rows, fresh))
-            more = data.squared_norms(fresh, frame)
-            squares = more if squares is None else array_namespace(more).concat((squares, more))
-            # One temperature for all rounds, so that their moments add.
-            if temper is None:
-                temper = tempering(squares) if beta is None else Tempering(beta, tempering(squares).least)
-            weights = to_numpy(temper.weights(squares)) * data.weight(rows)
-            chosen = choose_form(form, rows.shape[0], r, r, free_memory(data.like))
-            if isinstance(moment, FourthMoment) and chosen == "accumulated":
-                moment._add(data.take(fresh), weights[rows.shape[0] - fresh.shape[0] :], fresh, data.group(fresh))
-            else:
-                moment = moment_of(data, frame, rows, weights, chosen)
-            progress(rows.shape[0])
-        last = share == 1 or size >= max(LARGEST * r**2, LARGEST_LEAST)
+        moment = growing.grow(size)
+        last = growing.share == 1 or size >= max(LARGEST * r**2, LARGEST_LEAST)
         with stages("search") as progress:
             found = search(moment, r, known, rng, progress)
-        now = tried(found, found.atoms, temper.beta)
+        now = growing.tried(found, found.atoms, Proposer.SPAN)
         best = now if best is None else now.better(best)
         if not best.settled and beta != 0 and tangled(evidence.seen_in(now.axes)):
             with stages("untangle") as progress:
@@ -190,20 +238,21 @@ def spectral_stage(
                     Certified(now.axes, now.proof.bounds).only(sure)
                 )
                 result = untangle(evidence, given, rng, progress, thorough=last)
-            best = best.better(tried(found, result.atoms, temper.beta))
+            best = best.better(growing.tried(found, result.atoms, Proposer.UNTANGLE))
         if last or best.settled:
             break
         size *= 2
-    if not best.settled and temper.beta > 0:
+    if not best.settled and growing.temper is not None and growing.temper.beta > 0:
         # Weights assume that signs are independent; where they are not, as with skewed sources, plain moments may do.
-        with stages("moment"):
-            unweighted = moment_of(data, frame, rows, data.weight(rows), chosen)
         with stages("search") as progress:
-            others = list(top_and_window(unweighted, r, known, rng, progress))
-        for other in others:
-            best = best.better(tried(other, other.atoms, 0.0))
+            for other in top_and_window(growing.plain(), r, known, rng, progress):
+                best = best.better(growing.tried(other, other.atoms, proposer_of(other), plain=True))
+                if best.settled:
+                    break
     certified = f"{best.proof.count} of {r} atoms are certified"
-    reason = f"{certified}, more samples are left to the refinement" if share < 1 else f"all there are, {certified}"
+    more = f"{certified}, more samples are left to the refinement"
+    reason = more if growing.share < 1 else f"all there are, {certified}"
+    rows = growing.rows
     return replace(best, rows=max(rows, first.rows, key=len), samples=rows.shape[0], reason=reason)
 
 
@@ -235,6 +284,11 @@ def top_and_window(
         other = search_window(moment, n, known, rng, progress)
         if other is not None:
             yield other
+
+
+def proposer_of(found: Search) -> Proposer:
+    """What found it in a spectrum: its top, or a window of it."""
+    return Proposer.SPAN if found.window == TOP else Proposer.WINDOW
 
 
 def choose_form(form: str, m: int, r: int, n: int, free: float) -> str:

@@ -37,7 +37,7 @@ from quartic.algorithms.together import (
     together,
 )
 from quartic.evidence.parts import Evidence
-from quartic.search import Certified, search
+from quartic.propose.span import Certified, search
 from quartic.tensors.factored import FactoredTensor
 from quartic.tensors.samples import rows_in_a_chunk
 from quartic.views import ImplicitMoment
