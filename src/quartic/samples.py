@@ -308,10 +308,13 @@ class Plane:
     sharp : float
         Smallest singular value of the samples that it is taken from, where the norm of ordinary ones is 1: its inverse
         is the error of the axes.
+    longest : float
+        Samples of it that are longer are none the less errors.
     """
 
     axes: np.ndarray
     sharp: float
+    longest: float = math.inf
 
     @classmethod
     def of(cls, rows: np.ndarray, rank: int) -> Plane:
@@ -432,9 +435,10 @@ class Limit:
         times as large as those of all others together; several that are ``FAR`` longer than 99.5% of all are as bad.
         But length alone does not tell: rare activity looks the same.  Atoms come again: samples longer than ``FAR q``
         that share a line or plane are kept, unless one alone has such a fourth power beside all others, rare ones as
-        well, or few of them an ``ABSURD`` energy; and unless 0.5% of all are long.  Of the others those that point
-        nowhere in particular are outliers, from ``FAR q`` on where they are more than 0.5% of all; such that do not are
-        atoms, too.  Fewer than ``FEW`` are outliers, since each comes alone.
+        well, or few of them an ``ABSURD`` energy; and unless, where 0.5% of all are long, they are ``FAR`` longer than
+        a typical one of theirs.  Of the others those that point nowhere in particular are outliers, from ``FAR q`` on
+        where they are more than 0.5% of all; such that do not are atoms, too.  Fewer than ``FEW`` are outliers, since
+        each comes alone.
         """
         xp = array_namespace(some)
         if some.shape[0] == 0:
@@ -466,16 +470,17 @@ class Limit:
         alone, planes = far.copy(), []
         for plane, mine in shared_planes(rows):
             alone &= ~mine
-            planes += [plane] if np.sum(lengths[mine] ** 2) <= energy else []
+            longest = FAR * float(np.median(lengths[mine])) if common else math.inf
+            planes += [replace(plane, longest=longest)] if np.sum(lengths[mine] ** 2) <= energy else []
         ceiling = ordinary * _ceiling(norms / ordinary, m)
         limit = replace(limit, norm=lowest, size=ordinary, planes=tuple(planes), ceiling=ceiling)
         if common and np.sum(far) >= FEW:  # sums of several atoms point nowhere, too, but are not most of them
             nowhere = 2 * np.sum(alone) > np.sum(far) and points_nowhere(rows[alone])
             if nowhere:
                 return replace(limit, norm=FAR * most)
-            # Long ones are so common that the quantile has their lengths: what is ``FAR`` longer still, on a line or
-            # not, are the few samples of tails without a fourth moment, which would carry all of it.
-            return replace(limit, norm=FAR * many, planes=())
+            # What is ``FAR`` longer still than 99.5% of all, and than a typical long one of its own line, are the few
+            # samples of tails without a fourth moment, which would carry all of it.
+            return replace(limit, norm=FAR * many)
         if np.sum(alone) < FEW or points_nowhere(rows[alone]) or np.sum(lengths[alone] ** 2) > energy:
             return limit
         return replace(limit, norm=FAR * float(np.max(lengths[alone])) * ordinary)
@@ -503,7 +508,7 @@ class Limit:
         if asked.size:
             rows, norms = self._scaled(take_rows(Y, asked)) / self.size, norms[asked] / self.size
             for plane in self.planes:
-                out[asked[plane.holds(rows, norms) & (norms <= self.ceiling / self.size)]] = False
+                out[asked[plane.holds(rows, norms) & (norms <= min(self.ceiling / self.size, plane.longest))]] = False
         return out
 
     def trim(self, Y: Array, weights: np.ndarray | None) -> tuple[np.ndarray | None, int]:
