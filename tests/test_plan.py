@@ -6,10 +6,15 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.decomposition import FastICA
 
 import quartic
+from quartic.algorithms.refine import contrast
+from quartic.certify import Basis, Doubt, Proof, Reason
 from quartic.datasets import nice_samples
 from quartic.learn.attempts import Attempt, Plan, Proposer
+from quartic.learn.plan import Spectral
+from quartic.metrics import match
 from quartic.report.findings import findings
 
 QUIET = pytest.mark.filterwarnings("ignore::quartic.DecompositionWarning")
@@ -75,6 +80,51 @@ class TestAttempts:
         assert plan[0].proposer == Proposer.SPAN.value
         assert {attempt.proposer for attempt in plan[1:]} <= {Proposer.WINDOW.value}
         assert max(attempt.certified for attempt in plan) >= np.sum(model.certified_)
+
+
+class TestWhatIsKept:
+    """Where little is certified: the axes that the proof speaks for, and otherwise those that local methods prefer."""
+
+    @QUIET
+    def test_axes_that_one_reading_is_left_for(self, seed):
+        """Too few samples for certificates, and supports in which local methods find nothing: all atoms are found."""
+        data = nice_samples(1500, 20, supports="blocks", group=5, cooccurrence=0.5, random_state=seed)
+        model = quartic.SpectralDictionaryLearning(20, random_state=seed).fit(data.samples)
+        assert np.sum(model.certified_) < 20
+        assert match(data.components, model.components_).found(0.99) == 20
+
+    def test_the_one_that_certifies_more_then_the_one_with_more_readings(self):
+        def found(*reasons):
+            doubts = tuple(reason and Doubt(reason) for reason in reasons)
+            n, none = len(doubts), np.zeros((len(doubts),) * 2, dtype=bool)
+            bounds = np.array([0.0 if doubt else 0.9 for doubt in doubts])
+            proof = Proof(np.eye(n), bounds, doubts, (Basis.SIGNS,) * n, none)
+            return Spectral(np.eye(n), (), proof, None, np.zeros(n), np.zeros(0), 0, "", "implicit")
+
+        group = found(Reason.GROUP, Reason.UNSTABLE, Reason.INACCURATE)
+        np.testing.assert_array_equal(group.proof.one_reading, [True, True, True])
+        rival = found(Reason.RIVAL, Reason.ALIKE, Reason.GAUSSIAN)
+        np.testing.assert_array_equal(rival.proof.one_reading, [False, False, False])
+        one = found(None, Reason.NO_AXES, Reason.RIVAL)
+        assert rival.better(group) is group
+        assert group.better(rival) is group
+        assert group.better(one) is one
+        assert one.better(group) is one
+        assert rival.better(found(Reason.RIVAL, Reason.NO_AXES, Reason.CONTRADICTED)) is rival  # the first
+
+    @QUIET
+    def test_where_nothing_is_proven_no_local_method_finds_better_axes(self, seed):
+        """Signals under one envelope, as in patches of images: nothing is certified, and FastICA finds local optima."""
+        rng = np.random.default_rng(seed)
+        S = rng.laplace(size=(6000, 10)) * rng.exponential(size=(6000, 1))
+        Y = S @ rng.standard_normal((10, 10))
+        model = quartic.SpectralICA(10, random_state=seed).fit(Y)
+
+        def least(sources):
+            return contrast((sources - np.mean(sources, axis=0)) / np.std(sources, axis=0))
+
+        peers = [FastICA(10, whiten="unit-variance", random_state=start).fit_transform(Y) for start in range(3)]
+        assert least(model.transform(Y)) > 0.99 * max(map(least, peers))
 
 
 class TestAsAValue:

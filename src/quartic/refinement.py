@@ -102,23 +102,23 @@ def refined_from(
     """Refinement from the axes of ``frame``, which the spectral stage found: local, then exact or on all samples.
 
     ``start (n, r)`` are these axes in the coordinates of the search.  Where atoms occur together no later stage may
-    lose one that is certified: with strongly correlated supports other axes can look better to a local method.  Samples
-    that are ``rounded`` to few digits are exactly sparse only where each atom is inactive in most of them: the points
-    of a lattice lie in many planes.
+    lose one that the proof leaves one reading for: with strongly correlated supports other axes can look better to a
+    local method.  Samples that are ``rounded`` to few digits are exactly sparse only where each atom is inactive in
+    most of them: the points of a lattice lie in many planes.
     """
     n = frame.dim
     proof = spectral.proof
-    kept = proof.axes[proof.certified & proof.tangled]
+    kept = proof.axes[proof.tangled & proof.one_reading]
 
     def loses(W: np.ndarray) -> bool:
-        """Whether an axis that is certified, and occurs together with others, is left."""
+        """Whether one of these axes is left."""
         return bool(np.any(np.max((kept @ (atoms_of(W) @ start).T) ** 2, axis=1) < NEAR))
 
     part = data.part(spectral.rows, frame.mean)
     # All samples, if that is more.
     everything = partial(statistics, part) if spectral.rows.shape[0] == data.count else data.everything(frame.mean)
-    # Where atoms occur together no local method can be trusted to find better axes than it was given.
-    sure = proof.certified | np.any(proof.tangled)
+    # Where axes of atoms that occur together are found, no local method can be trusted to find better ones.
+    sure = proof.certified | bool(kept.shape[0])
     W = best_start(part, frame, sure, rng)
     W = np.eye(n) if loses(W) else W
     progress(1)
@@ -148,7 +148,7 @@ def refined_from(
     plain, best = constrained(U, first, covariance, frame, passes), unconstrained(V, second, passes)
     progress(4)
     if loses(plain.W):
-        story = "none: local methods leave the axes that are certified"
+        story = "none: local methods leave axes of atoms that occur together"
         return Refined(np.eye(n), half_estimates(spectral.halves, start), story, passes)
     # A specification test (Hausman): both estimates are consistent where the model holds, and one is efficient.
     moved = sines(best.atoms, plain.atoms) ** 2

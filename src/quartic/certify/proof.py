@@ -122,6 +122,15 @@ class Proof:
         return self.count > 0 and all(beside)
 
     @property
+    def one_reading(self) -> np.ndarray:
+        """Axes that one reading is left for, certified or not, ``(n,)``.
+
+        Of those that are not, the halves, the samples or others of their group do not tell enough.
+        """
+        unsure = (Reason.GROUP, Reason.UNSTABLE, Reason.INACCURATE)
+        return np.array([doubt is None or doubt.reason in unsure for doubt in self.doubts], dtype=bool)
+
+    @property
     def tangled(self) -> np.ndarray:
         """Axes whose cross terms with others do not vanish, ``(n,)``: local methods may leave them."""
         return np.any(self.together, axis=1)

@@ -34,7 +34,7 @@ from quartic.learn.attempts import Plan, Proposer
 from quartic.moments import FourthMoment
 from quartic.propose.fixed_point import complete, fixed_point, same_axes
 from quartic.propose.span import TOP, Certified, Halved, Search, kurtosis_along, search, search_window
-from quartic.propose.untangle import tangled, untangle
+from quartic.propose.untangle import untangle
 from quartic.samples import Samples
 from quartic.views import ImplicitMoment
 
@@ -97,13 +97,12 @@ class Spectral:
         return self.proof.count == self.rank
 
     def better(self, other: Spectral) -> Spectral:
-        """The one that proves more.
+        """The one that certifies more; of two that certify as many, that with more axes of one reading."""
 
-        Of two that prove the same the first; but where it shows atoms that occur together, which a local method can not
-        be trusted with, the other.
-        """
-        mine, theirs = self.proof.count, other.proof.count
-        return other if theirs > mine or (theirs == mine and np.any(self.proof.tangled)) else self
+        def proven(proof: Proof) -> tuple[int, int]:
+            return proof.count, int(np.sum(proof.one_reading))
+
+        return other if proven(other.proof) > proven(self.proof) else self
 
 
 def first_look(
@@ -222,6 +221,7 @@ def spectral_stage(
     plan.starts()
     m, r = data.count, frame.dim
     size = min(m, max(SUBSAMPLE * r**2, SPARSE_ROWS * r, SPARSE_LEAST))
+    size = m if 2 * size > m else size  # or it would be taken twice
     growing = _Growing(data, frame, form, evidence, first, stages, plan, beta)
     best: Spectral | None = None
     while True:
@@ -230,8 +230,8 @@ def spectral_stage(
         with stages("search") as progress:
             found = search(moment, r, known, rng, progress)
         now = growing.tried(found, found.atoms, Proposer.SPAN)
-        best = now if best is None else now.better(best)
-        if not best.settled and beta != 0 and tangled(evidence.seen_in(now.axes)):
+        best = now if best is None else best.better(now)
+        if not best.settled and beta != 0 and np.any(first.proof.tangled | now.proof.tangled):
             with stages("untangle") as progress:
                 sure = now.proof.certified & (np.arange(r) >= known.shape[0])
                 given = Certified(known, np.ones(known.shape[0])).and_also(

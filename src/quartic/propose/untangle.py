@@ -343,6 +343,8 @@ def _at_once(
     squares = cloud.squares
     for share in COOLER:
         weights = tempering(squares, share).weights(squares) * cloud.weights
+        if effective(weights) < packed_dim(k):
+            break  # fewer samples than dimensions have any span
         cooler = search(ImplicitMoment(cloud.Z, cloud.half, weights), k, np.zeros((0, k)), rng, halves=True)
         more = known.and_also(convincing(cooler.atoms @ rest, cooler.likely, angle))
         best = max(best, more, key=lambda c: c.atoms.shape[0])
