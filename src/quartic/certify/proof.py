@@ -35,7 +35,7 @@ One rate of false alarms a fit is divided among all axes, or planes, and all sco
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -232,6 +232,7 @@ class _Trial:
     def __init__(self, axes: np.ndarray, frames: list[np.ndarray], evidence: Evidence) -> None:
         self.axes, self.frames, self.evidence = axes, frames, evidence
         self.rows = single(evidence.Z)  # figures have errors of a part in a hundred
+        self.parts: dict[float, list[Part]] = {}  # by the share of the effective samples
         self.r = axes.shape[0]
         self.limits = Limits.of(self.r, len(RUNGS) + len(LOCAL))
         self.other = ~np.eye(self.r, dtype=bool)
@@ -281,16 +282,21 @@ class _Trial:
             self._raise(sources & left, contrast, parts, score, frames, ~planes.dependent, sources)
         return self._told(planes, gaussian, free)
 
-    def _weighted(self, share: float) -> Iterator[Part]:
+    def _weighted(self, share: float) -> list[Part]:
         """Signals, weights and units, for the whole sample: each half's axes on the other half."""
-        squares = self.evidence.squares
-        beta = tempering(squares, share).beta
-        w = self.evidence.weights * np.exp(-beta * (squares - np.min(squares)))
-        for h in (0, 1):
-            mine = (self.evidence.half != h) & (w > 0)
-            v = single(w[mine] / np.sum(w[mine]))
-            S = self.rows[mine] @ single(self.frames[h].T)
-            yield S - v @ S, v[:, None], None if self.evidence.unit is None else self.evidence.unit[mine]
+        if share not in self.parts:
+            squares = self.evidence.squares
+            beta = tempering(squares, share).beta
+            w = self.evidence.weights * np.exp(-beta * (squares - np.min(squares)))
+            self.parts[share] = [self._part(h, w) for h in (0, 1)]
+        return self.parts[share]
+
+    def _part(self, h: int, w: np.ndarray) -> Part:
+        """Those of one half's axes under weights ``w (m,)``."""
+        mine = (self.evidence.half != h) & (w > 0)
+        v = single(w[mine] / np.sum(w[mine]))
+        S = self.rows[mine] @ single(self.frames[h].T)
+        return S - v @ S, v[:, None], None if self.evidence.unit is None else self.evidence.unit[mine]
 
     def _local(self, frames: list[np.ndarray], near: np.ndarray) -> list[Part]:
         """The same on the samples in which the neighbourhood of an axis is active."""
