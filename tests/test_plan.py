@@ -50,18 +50,29 @@ class TestAttempts:
         assert sum(attempt.seconds for attempt in plan) <= sum(model.report_.timings.values())
 
     @QUIET
-    def test_nothing_is_left_out_where_nothing_is_found(self, seed):
-        Y = np.random.default_rng(seed).standard_normal((3000, 5))
+    def test_nothing_is_left_out_where_atoms_occur_together(self, seed):
+        """Signals under one envelope, in directions that are no axes of theirs: all is tried, and nothing is proven."""
+        rng = np.random.default_rng(seed)
+        Y = rng.standard_normal((3000, 5)) * rng.exponential(size=(3000, 1))
         plan = quartic.SpectralDictionaryLearning(5, random_state=seed).fit(Y).report_.plan
         assert all(attempt.certified == 0 for attempt in plan)
         tried = [attempt.proposer for attempt in plan]
         assert tried[0] == Proposer.FIXED_POINT.value
-        assert Proposer.SPAN.value in tried
+        assert {Proposer.SPAN.value, Proposer.UNTANGLE.value} <= set(tried)
         # Weights first, and plain moments after all of them.
         weighted = [attempt.temperature > 0 for attempt in plan[1:]]
         assert weighted == sorted(weighted, reverse=True)
         assert weighted[0]
         assert not weighted[-1]
+
+    @QUIET
+    @pytest.mark.parametrize("law", ["standard_normal", "logistic"])
+    def test_a_span_is_asked_only_where_atoms_occur_together(self, seed, law):
+        """Of independent sources it proves no more than a fixed point does, and needs more samples."""
+        Y = getattr(np.random.default_rng(seed), law)(size=(800, 6))
+        (only,) = quartic.SpectralDictionaryLearning(6, random_state=seed).fit(Y).report_.plan
+        assert only.proposer == Proposer.FIXED_POINT.value
+        assert only.certified < 6
 
     def test_more_atoms_than_dimensions(self, seed):
         rng = np.random.default_rng(seed)

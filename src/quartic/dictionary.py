@@ -137,6 +137,9 @@ def learn(
         if more is not None and more.certified > frame.dim and not more.has_rival:
             found = assemble_overcomplete(data, frame, more, given, evidence, rng, stages, data.trimmed)
             return told(found, frame, evidence, plan)
+    # Spans and local tempering find what a fixed point does not where atoms occur together; elsewhere it needs fewer
+    # samples than they do, and what it leaves unproven they do not prove.
+    done = done or not np.any(spectral.proof.tangled)
     if not done or temperature is not None or form != "auto":
         other = spectral_stage(data, frame, given, form, evidence, spectral, rng, stages, plan, temperature)
         spectral = other if temperature is not None or form != "auto" else spectral.better(other)
