@@ -246,10 +246,10 @@ def together(S: np.ndarray, errors: float) -> tuple[np.ndarray, np.ndarray, np.n
     """P-values ``(r, r)`` of pairs of signals ``S (m, r)``: active together far more often than by chance, and more.
 
     Fourth cumulants of dependent signals may cancel: two that are active at the same times, in the axes of their sum
-    and difference, have none where ``c = k``. But they are silent at the same times there, and what is active alone
-    has two equal magnitudes. So samples are counted by the magnitudes of both, in bands (:func:`in_bands`), and the
+    and difference, have none where ``c = k``.  But they are silent at the same times there, and what is active alone
+    has two equal magnitudes.  So samples are counted by the magnitudes of both, in bands (:func:`in_bands`), and the
     count is compared with that of signals whose marks have a correlation of :data:`TENTH`, by the tail of Poisson's
-    law. An axis that is a little off shares the activity of another, with one sign: samples with equal and with
+    law.  An axis that is a little off shares the activity of another, with one sign: samples with equal and with
     opposite signs are counted apart, and both must be too many.
 
     And pairs that have similar magnitudes together with mostly one sign, ``(r, r)``: an atom that is not among the axes
