@@ -82,6 +82,15 @@ class TestAttempts:
         assert only.proposer == Proposer.BEYOND.value
         assert only.atoms == 16
 
+    def test_more_atoms_than_dimensions_lose_against_a_complete_reading(self):
+        """Blocks of three whose sums, 32 in 24 dimensions, are certified by spans, and no mirror is seen."""
+        data = nice_samples(24_000, 24, supports="blocks", group=3, cooccurrence=0.6, random_state=0)
+        model = quartic.SpectralDictionaryLearning(random_state=0).fit(data.samples)
+        beyond = [attempt for attempt in model.report_.plan if attempt.proposer == Proposer.BEYOND.value]
+        assert all(attempt.atoms > 24 for attempt in beyond)
+        assert model.n_components_ == np.sum(model.certified_) == 24
+        assert match(data.components, model.components_).found(0.99) == 24
+
     @QUIET
     @pytest.mark.parametrize("path", ["partial_fit", "moments"])
     def test_moments_alone(self, seed, path):

@@ -128,18 +128,26 @@ def learn(
         found = assemble_overcomplete(data, frame, more, given, evidence, rng, stages, data.trimmed)
         return told(found, frame, evidence, plan)
     spectral = first_look(data, frame, given, evidence, rng, stages, plan)
-    done = spectral.settled or spectral.proof.rest_is_gaussian or barred(evidence) in (Reason.SERIAL, Reason.LOST)
-    if n_components is None and not done and 2 * spectral.proof.count < frame.dim and looks_overcomplete(ladder, rng):
-        # More atoms than dimensions, only if so many are certified, and nothing simpler explains the samples.
+    # Spans and local tempering find what a fixed point does not where atoms occur together; elsewhere it needs fewer
+    # samples than they do, and what it leaves unproven they do not prove.
+    together = bool(np.any(spectral.proof.tangled))
+    hopeless = barred(evidence) in (Reason.SERIAL, Reason.LOST)
+    if n_components is None and not (explained(spectral) or hopeless) and looks_overcomplete(ladder, rng):
+        plan.starts()
         more = overcomplete_stage(ladder, None, given, rng)
         if more is not None:
             plan.made(Proposer.BEYOND, *more.figures)
         if more is not None and more.certified > frame.dim and not more.has_rival:
-            found = assemble_overcomplete(data, frame, more, given, evidence, rng, stages, data.trimmed)
-            return told(found, frame, evidence, plan)
-    # Spans and local tempering find what a fixed point does not where atoms occur together; elsewhere it needs fewer
-    # samples than they do, and what it leaves unproven they do not prove.
-    done = done or not np.any(spectral.proof.tangled)
+            # More atoms than dimensions, only if so many are certified, and nothing simpler explains the samples.
+            if together:
+                simpler = spectral_stage(
+                    data, frame, given, form, evidence, spectral, rng, stages, plan, temperature, glance=True
+                )
+                spectral = spectral.better(simpler)
+            if not explained(spectral):
+                found = assemble_overcomplete(data, frame, more, given, evidence, rng, stages, data.trimmed)
+                return told(found, frame, evidence, plan)
+    done = spectral.settled or spectral.proof.rest_is_gaussian or hopeless or not together
     if not done or temperature is not None or form != "auto":
         other = spectral_stage(data, frame, given, form, evidence, spectral, rng, stages, plan, temperature)
         spectral = other if temperature is not None or form != "auto" else spectral.better(other)
@@ -212,6 +220,11 @@ def learn_from_moment(
     pairs = cumulant_pairs(white.cumulant(), U)
     learned = assemble(inside, refined, U, spectral, pairs, known, rng, stages, moment.count, trimmed)
     return told(best_of(learned, n_components, known), frame, evidence, plan)
+
+
+def explained(spectral: Spectral) -> bool:
+    """Whether half of the axes are certified, or those that are not may be Gaussian."""
+    return 2 * spectral.proof.count >= spectral.rank or spectral.proof.rest_is_gaussian
 
 
 def frame_for(data: Samples, covariance: Covariance, n: int | None, rng: np.random.Generator) -> Frame:

@@ -212,21 +212,25 @@ def spectral_stage(
     stages: Stages,
     plan: Plan,
     beta: float | None = None,
+    *,
+    glance: bool = False,
 ) -> Spectral:
     """The spectral stage on a subsample that doubles until every atom is certified, or it is large enough.
 
     What the ``first`` look proved is not proven again.  ``beta`` sets the weights ``exp(-beta ||z||^2)``; when it is 0,
-    atoms come from plain moments alone.
+    atoms come from plain moments alone.  A ``glance`` is one look at the largest
+    subsample, for closed groups.
     """
     plan.starts()
     m, r = data.count, frame.dim
-    size = min(m, max(SUBSAMPLE * r**2, SPARSE_ROWS * r, SPARSE_LEAST))
+    largest = max(LARGEST * r**2, LARGEST_LEAST)
+    size = min(m, largest if glance else max(SUBSAMPLE * r**2, SPARSE_ROWS * r, SPARSE_LEAST))
     size = m if 2 * size > m else size  # or it would be taken twice
     growing = _Growing(data, frame, form, evidence, first, stages, plan, beta)
     best: Spectral | None = None
     while True:
         moment = growing.grow(size)
-        last = growing.share == 1 or size >= max(LARGEST * r**2, LARGEST_LEAST)
+        last = growing.share == 1 or size >= largest
         with stages("search") as progress:
             found = search(moment, r, known, rng, progress)
         now = growing.tried(found, found.atoms, Proposer.SPAN)
@@ -237,12 +241,12 @@ def spectral_stage(
                 given = Certified(known, np.ones(known.shape[0])).and_also(
                     Certified(now.axes, now.proof.bounds).only(sure)
                 )
-                result = untangle(evidence, given, rng, progress, thorough=last)
+                result = untangle(evidence, given, rng, progress, thorough=last and not glance)
             best = best.better(growing.tried(found, result.atoms, Proposer.UNTANGLE))
         if last or best.settled:
             break
         size *= 2
-    if not best.settled and growing.temper is not None and growing.temper.beta > 0:
+    if not best.settled and not glance and growing.temper is not None and growing.temper.beta > 0:
         # Weights assume that signs are independent; where they are not, as with skewed sources, plain moments may do.
         with stages("search") as progress:
             for other in top_and_window(growing.plain(), r, known, rng, progress):
