@@ -150,7 +150,10 @@ def learn(
     done = spectral.settled or spectral.proof.rest_is_gaussian or hopeless or not together
     if not done or temperature is not None or form != "auto":
         other = spectral_stage(data, frame, given, form, evidence, spectral, rng, stages, plan, temperature)
-        spectral = other if temperature is not None or form != "auto" else spectral.better(other)
+        # Of as many that are certified those beside them count: a fixed point has the axes that local methods prefer.
+        as_many = other.proof.count >= spectral.proof.count > 0
+        forced = temperature is not None or form != "auto"
+        spectral = other if forced or as_many else spectral.better(other)
     if n_components is None:
         spectral = counted(spectral, given)
     wanted = n_components

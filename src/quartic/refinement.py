@@ -110,9 +110,9 @@ def refined_from(
     proof = spectral.proof
     kept = proof.axes[proof.tangled & proof.one_reading]
 
-    def loses(W: np.ndarray) -> bool:
+    def loses(W: np.ndarray, axes: np.ndarray = kept) -> bool:
         """Whether one of these axes is left."""
-        return bool(np.any(np.max((kept @ (atoms_of(W) @ start).T) ** 2, axis=1) < NEAR))
+        return bool(np.any(np.max((axes @ (atoms_of(W) @ start).T) ** 2, axis=1) < NEAR))
 
     part = data.part(spectral.rows, frame.mean)
     # All samples, if that is more.
@@ -120,7 +120,7 @@ def refined_from(
     # Where axes of atoms that occur together are found, no local method can be trusted to find better ones.
     sure = proof.certified | bool(kept.shape[0])
     W = best_start(part, frame, sure, rng)
-    W = np.eye(n) if loses(W) else W
+    W = np.eye(n) if kept.shape[0] and loses(W, proof.axes[proof.tangled]) else W
     progress(1)
 
     floor = max(ROUNDING * rounding_floor(data, frame), 1e-12)
