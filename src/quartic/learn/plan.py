@@ -218,8 +218,7 @@ def spectral_stage(
     """The spectral stage on a subsample that doubles until every atom is certified, or it is large enough.
 
     What the ``first`` look proved is not proven again.  ``beta`` sets the weights ``exp(-beta ||z||^2)``; when it is 0,
-    atoms come from plain moments alone.  A ``glance`` is one look at the largest
-    subsample, for closed groups.
+    atoms come from plain moments alone.  A ``glance`` is one look at the largest subsample, for closed groups.
     """
     plan.starts()
     m, r = data.count, frame.dim
